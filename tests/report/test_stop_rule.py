@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy
 
 from tests.report.build import Story, build, noisy, study_text
+from vnuma.analysis.wording import sentence
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.secrets import Secret
@@ -16,8 +17,9 @@ from vnuma.engine.run.progress import progress_of
 from vnuma.report.model.methods import methods
 from vnuma.report.model.model import load_run
 from vnuma.report.model.trust import effective_count
+from vnuma.report.model.words import answer_words
 from vnuma.report.terminal.run_text import as_text
-from vnuma.store import facts, leases, vms
+from vnuma.store import cells, facts, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import RunState
 
@@ -111,3 +113,83 @@ def test_hours_end_it_before_a_block_that_would_pass_them(store: Store) -> None:
 
     assert reason is not None
     assert reason.startswith("max_hours: ")
+
+
+DECIDED = study_text(blocks=6, sizes="500", forms="client").replace(
+    "blocks: 6", "stop: decided, max_blocks: 12"
+)
+LOOK_4 = "decided after block 4"
+
+
+def left(store: Store, context: VmContext) -> dict[str, str | None]:
+    """For each label with cells left out, why."""
+    with store.read() as connection:
+        planned = cells.cells_of_run(connection, context.run.id, context.vm.id)
+    return {cell.label: cell.reason for cell in planned if cell.state == "skipped"}
+
+
+def test_arms_leave_and_the_others_go_on(store: Store) -> None:
+    """After block 4 three arms have a verdict: their cells are given up, the rest of the run is not."""
+    context = begun(store, DECIDED, 24)
+
+    assert settled(context) is None
+    assert left(store, context) == dict.fromkeys(("4x4", "8x2", "16x1"), LOOK_4)
+    with store.read() as connection:
+        progress = progress_of(connection, context.run.name)
+        (look,) = facts.facts_of_run(connection, context.run.id, LOOKS)
+    assert (progress.valid, progress.total, progress.vms[0].ended_by) == (24, 24 + 8 * 3, None)
+    assert isinstance(look.value, dict)
+    assert look.value["decided"] == {
+        "blocks": 4,
+        "leave": dict.fromkeys(("4x4", "8x2", "16x1"), "slower"),
+        "stay": ["2x8"],
+    }
+
+
+def test_a_look_is_decided_by_the_stored_cells_alone(store: Store) -> None:
+    """Asked again after a kill between look and next block, it says and writes the same."""
+    context = begun(store, DECIDED, 24)
+    settled(context)
+    before = left(store, context)
+
+    assert settled(context) is None
+    assert left(store, context) == before
+
+
+def test_before_the_fourth_block_no_arm_leaves(store: Store) -> None:
+    """Three blocks decide nothing."""
+    context = begun(store, DECIDED, 18)
+
+    assert settled(context) is None
+    assert left(store, context) == {}
+
+
+def test_the_run_ends_when_every_arm_has_left(store: Store) -> None:
+    """Every arm is far from the reference: 24 boots of 72, all verdicts valid, no cell missing."""
+    context = begun(store, DECIDED.replace("2x8, ", ""), 20)
+    reason = settled(context)
+
+    assert reason == "decided: every arm has its verdict after 4 blocks"
+    assert peek_next_cell(context) is None
+    loaded = load_run(store, context.run.name)
+    (analysis,) = loaded.result.primary
+    assert (analysis.ended_by, analysis.missing, analysis.withheld) == (reason, (), None)
+    assert {arm.verdict.label for arm in analysis.arms} == {"slower"}
+    with store.read() as connection:
+        assert progress_of(connection, context.run.name).vms[0].ended_by == reason
+
+
+def test_a_stopped_run_keeps_the_verdicts_that_it_has(store: Store) -> None:
+    """Arms that left keep theirs, the open one is undecided, and nothing is withheld."""
+    context = begun(store, DECIDED, 24)
+    settled(context)
+
+    loaded = load_run(store, context.run.name)
+    (analysis,) = loaded.result.primary
+    assert analysis.withheld is None
+    assert {arm.arm: str(arm.verdict.label) for arm in analysis.arms} == {
+        "2x8": "undecided",
+        **dict.fromkeys(("4x4", "8x2", "16x1"), "slower"),
+    }
+    assert "4 of 12 declared blocks are complete" in answer_words(loaded, analysis)
+    assert "; decided after block 4" in sentence(analysis.arms[1].verdict)

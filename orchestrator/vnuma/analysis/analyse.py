@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -17,15 +17,21 @@ from vnuma.analysis.conclusions import differing_sizes, recommend
 from vnuma.analysis.detectable import detectable, with_blocks_needed
 from vnuma.analysis.drift import check_drift, check_first_iteration, check_sentinel
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
-from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT, check_a_a, check_control
+from vnuma.analysis.instrument_checks import (
+    MIN_BOOTS_FOR_VERDICT,
+    ControlCheck,
+    check_a_a,
+    check_control,
+)
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
 from vnuma.analysis.rounding import rounding_of
-from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
+from vnuma.analysis.spending import FIRST_LOOK, RepeatedLooks
+from vnuma.analysis.stopping import DecidedLook, StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import figure_rows, table_row
 from vnuma.analysis.variance import noise
-from vnuma.analysis.verdict import Rules, decide, rules_for, run_withheld
+from vnuma.analysis.verdict import Label, Rules, Withheld, decide, rules_for, run_withheld
 
 ALPHA = 0.05
 
@@ -68,7 +74,7 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
 def compare_cells(cells: Cells, design: AnalysisDesign) -> Comparison:
     """Only the primary comparison, on the mean over sizes, as a stopping rule uses it."""
     sizes = len(design.sizes)
-    return _compare(cells.boots, design, lambda boot: boot.log_mean, ALPHA, [1 / sizes] * sizes)
+    return _compare(cells, design, lambda boot: boot.log_mean, ALPHA, [1 / sizes] * sizes)
 
 
 def precision_look(
@@ -86,8 +92,49 @@ def precision_look(
     form = design.forms[0]
     found = collect(samples, cells, design, vm=vm, form=form, measure=design.measure(form))
     widths = half_widths(compare_cells(found, design))
-    complete = _complete_blocks(found, design)
-    return stop_on_precision(widths, complete, len(design.columns), target, design.blocks)
+    return stop_on_precision(widths, found.complete, len(design.columns), target, design.blocks)
+
+
+def decided_look(
+    samples: Iterable[Sample], cells: Sequence[CellRecord], design: AnalysisDesign, *, vm: str
+) -> DecidedLook:
+    """Which arms leave this VM's run now, by the primary form and what its finished blocks show.
+
+    A function of the stored cells alone, so that a resumed run decides likewise. The A/A check is not asked:
+    it is made once, at the end.
+    """
+    form = design.forms[0]
+    measure = design.measure(form)
+    found = collect(samples, cells, design, vm=vm, form=form, measure=measure)
+    comparison = compare_cells(found, design)
+    rules = _rules(comparison, design, measure, None)
+    staying = [item for item in comparison.contrasts if item.label not in found.left_after and item.boots]
+    said = {item.label: decide(item, rules, ALPHA).label for item in staying}
+    leave = {label: word.value for label, word in said.items() if word in _DECIDED}
+    return DecidedLook(found.finished, leave, tuple(label for label in said if label not in leave))
+
+
+_DECIDED = (Label.SLOWER, Label.FASTER, Label.EQUIVALENT)
+
+
+def _rules(
+    comparison: Comparison, design: AnalysisDesign, measure: Measure, withheld: Withheld | None
+) -> Rules:
+    """The rules of one comparison. Where arms leave, nothing is equivalent before the control has passed."""
+    control = _control(comparison, design, measure)
+    rules = rules_for(design.equivalence, withheld, control, measure.better, design.replicate)
+    if design.stop != "decided":
+        return rules
+    rules = replace(rules, least=FIRST_LOOK)
+    if design.positive_control is None or (isinstance(control, ControlCheck) and control.passed):
+        return rules
+    return replace(rules, control_failed=True, control_arm=design.positive_control.arm)
+
+
+def _control(comparison: Comparison, design: AnalysisDesign, measure: Measure) -> ControlCheck | NotEvaluated:
+    least = FIRST_LOOK if design.stop == "decided" else MIN_BOOTS_FOR_VERDICT
+    known = comparison.contrasts
+    return check_control(design.positive_control, known, measure.better, design.replicate, least)
 
 
 def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measure: Measure) -> Analysis:
@@ -95,14 +142,17 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     comparison = compare_cells(cells, design)
     full = comparison.fit
     a_a = check_a_a(comparison)
-    control = check_control(design.positive_control, comparison.contrasts, measure.better, design.replicate)
-    withheld = run_withheld(design.order, a_a, ended=cells.at_declared_end or _has_no_verdict(comparison))
-    rules = rules_for(design.equivalence, withheld, control, measure.better, design.replicate)
+    control = _control(comparison, design, measure)
+    repeated = design.stop == "decided"
+    ended = repeated or cells.at_declared_end or _has_no_verdict(comparison)
+    rules = _rules(comparison, design, measure, run_withheld(design.order, a_a, ended=ended))
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
-    arms = with_blocks_needed(_arms(comparison, rules, ALPHA, cells.left_out), comparison, spread, rules)
-    by_size = tuple(_at_size(cells.boots, design, index) for index in range(len(design.sizes)))
+    arms = _arms(comparison, rules, ALPHA, cells, design)
+    if not repeated:
+        arms = with_blocks_needed(arms, comparison, spread, rules)
+    by_size = tuple(_at_size(cells, design, index) for index in range(len(design.sizes)))
     sizes = tuple(
-        SizeResult(size, _arms(item, rules, item.alpha, cells.left_out))
+        SizeResult(size, _arms(item, rules, item.alpha, cells, design))
         for size, item in zip(design.sizes, by_size, strict=True)
     )
     differing = differing_sizes(arms, sizes)
@@ -121,7 +171,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         replicate=design.replicate,
         primary=form == design.forms[0] and measure == design.measure(form),
         blocks=len({boot.block for boot in cells.boots}),
-        complete_blocks=_complete_blocks(cells, design),
+        complete_blocks=cells.complete,
         blocks_not_begun=cells.blocks_not_begun,
         at_declared_end=cells.at_declared_end,
         ended_by=cells.ended_by,
@@ -132,7 +182,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         sizes=sizes,
         largest_gaps=_largest_gaps(design, by_size),
         differing_sizes=differing,
-        growth=_growth(cells.boots, design, rules),
+        growth=_growth(cells, design, rules),
         a_a=a_a,
         positive_control=control,
         gate=comparison.gates,
@@ -144,7 +194,9 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         noise=spread,
         ms=full.ms if full else None,
         df=full.df if full else 0,
-        detectable_effect=detectable(comparison, spread, design.order),
+        detectable_effect=NotEvaluated("each arm leaves when it is decided")
+        if repeated
+        else detectable(comparison, spread, design.order),
         withheld=rules.withheld,
         recommended=recommend(design.reference, _candidates(arms, design)),
         cautions=cautions(found),
@@ -171,35 +223,71 @@ def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> t
 
 
 def _compare(
-    boots: Sequence[Boot],
+    cells: Cells,
     design: AnalysisDesign,
     value: Callable[[Boot], float],
     alpha: float,
     weights: Sequence[float],
 ) -> Comparison:
-    """`weights`: the weight of each size's ln(median) in `value`."""
+    """`weights`: the weight of each size's ln(median) in `value`.
+
+    Where arms leave, each contrast is that of the arm's last look, and the rest is of all cells.
+    """
+    if design.stop != "decided":
+        return _compare_boots(cells.boots, design, value, alpha, weights)
+    looks = RepeatedLooks(alpha, len(design.compared), design.blocks)
+    at = _looks(cells, design)
+    found = {
+        block: _compare_boots(
+            [boot for boot in cells.boots if boot.block <= block], design, value, alpha, weights, looks
+        )
+        for block in {*at.values()}
+    }
+    whole = _compare_boots(cells.boots, design, value, alpha, weights, looks)
+    contrasts = (
+        item for block, other in found.items() for item in other.contrasts if at[item.label] == block
+    )
+    order = [column.label for column in design.compared]
+    return replace(whole, contrasts=tuple(sorted(contrasts, key=lambda item: order.index(item.label))))
+
+
+def _looks(cells: Cells, design: AnalysisDesign) -> dict[str, int]:
+    """For each compared label, the block of its last look: where it left, else the last finished one."""
+    return {column.label: cells.left_after.get(column.label, cells.finished) for column in design.compared}
+
+
+def _compare_boots(
+    boots: Sequence[Boot],
+    design: AnalysisDesign,
+    value: Callable[[Boot], float],
+    alpha: float,
+    weights: Sequence[float],
+    looks: RepeatedLooks | None = None,
+) -> Comparison:
     arms = {column.label: column.arm for column in design.compared}
     labels = [column.label for column in design.columns]
     cells = with_places(grid(boots, labels, value), boots, design.place, len(labels))
     rounding = rounding_of(figures_by_size(boots, design), weights)
-    return compare(cells, design.reference_labels, arms, alpha, rounding)
+    return compare(cells, design.reference_labels, arms, alpha, rounding, looks)
 
 
-def _at_size(boots: Sequence[Boot], design: AnalysisDesign, index: int) -> Comparison:
+def _at_size(cells: Cells, design: AnalysisDesign, index: int) -> Comparison:
     """One size, at the level at which all sizes hold together."""
     level = ALPHA / len(design.sizes)
     alone = [float(other == index) for other in range(len(design.sizes))]
-    return _compare(boots, design, lambda boot: math.log(boot.medians[index]), level, alone)
+    return _compare(cells, design, lambda boot: math.log(boot.medians[index]), level, alone)
 
 
 def _arms(
-    comparison: Comparison,
-    rules: Rules,
-    alpha: float,
-    left_out: frozenset[str],
+    comparison: Comparison, rules: Rules, alpha: float, cells: Cells, design: AnalysisDesign
 ) -> tuple[ArmResult, ...]:
+    looks = _looks(cells, design) if design.stop == "decided" else {}
     return tuple(
-        ArmResult(item.arm, item, replace(verdict, left_out=item.arm in left_out))
+        ArmResult(
+            item.arm,
+            item,
+            replace(verdict, left_out=item.arm in cells.left_out, look=looks.get(item.label)),
+        )
         for item in comparison.contrasts
         for verdict in [decide(item, rules, alpha)]
     )
@@ -218,11 +306,11 @@ def _largest_gaps(design: AnalysisDesign, by_size: Sequence[Comparison]) -> tupl
     return tuple(gaps)
 
 
-def _growth(boots: Sequence[Boot], design: AnalysisDesign, rules: Rules) -> tuple[Growth, ...] | NotEvaluated:
+def _growth(cells: Cells, design: AnalysisDesign, rules: Rules) -> tuple[Growth, ...] | NotEvaluated:
     if len(design.sizes) < 2:
         return NotEvaluated("one size only")
     weights = slope_weights(design.sizes, design.size_word)
-    comparison = _compare(boots, design, slope_score(design.sizes, design.size_word), ALPHA, weights)
+    comparison = _compare(cells, design, slope_score(design.sizes, design.size_word), ALPHA, weights)
     doubled = doubled_work(design.size_word)
     return tuple(growth(item, rules.withheld, rules.better, doubled) for item in comparison.contrasts)
 
@@ -231,11 +319,6 @@ def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmRe
     """Arms that may be recommended, without the positive control, which is not a configuration."""
     control = design.positive_control.arm if design.positive_control else None
     return [arm for arm in arms if arm.arm != control]
-
-
-def _complete_blocks(cells: Cells, design: AnalysisDesign) -> int:
-    per_block = Counter(boot.block for boot in cells.boots)
-    return sum(count == len(design.columns) - len(cells.left_out) for count in per_block.values())
 
 
 def _points(boots: Sequence[Boot]) -> tuple[CellPoint, ...]:

@@ -200,12 +200,13 @@ def _spread(found: Findings) -> Iterator[Caution]:
             differing_sizes_sentence(found.differing, found.design.size_word),
             "Report each size: the overall verdict averages them.",
         )
-    tested = [flag.label for flag in found.comparison.gates if flag.testable and flag.flagged]
-    if tested:
+    apart = [flag.label for flag in found.comparison.gates if flag.testable and flag.apart]
+    if apart:
         yield Caution(
             "variance_gate",
-            f"{', '.join(tested)} varied more from {one} to {one} than the other columns.",
-            f"{_resting(tested, found.design.reference_labels)}; add blocks.",
+            f"{', '.join(apart)} varied far more from {one} to {one} than the other columns.",
+            "Every comparison rests on its own paired error. Look for what disturbed it, or plan more "
+            "blocks in a new run.",
         )
     if found.comparison.odd:
         cells = [
@@ -234,17 +235,6 @@ def _spread(found: Findings) -> Iterator[Caution]:
             f"Secondary methods disagree with the verdict for {', '.join(said)}.",
             f"Look at the {plural(one)} of that arm; more blocks will settle it.",
         )
-
-
-def _resting(flagged: Sequence[str], reference: Sequence[str]) -> str:
-    """Which intervals do not use the pooled error: all of them, if the reference varies."""
-    if set(flagged) & set(reference):
-        return "Each arm is compared with the reference, so each interval uses that arm's own differences"
-    return (
-        "Each of their intervals uses its own spread"
-        if len(flagged) > 1
-        else "Its interval uses its own spread"
-    )
 
 
 def _against_drift(design: AnalysisDesign) -> str:

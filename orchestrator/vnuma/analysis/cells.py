@@ -10,7 +10,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
@@ -71,7 +71,9 @@ class Cells:
     """The cells of one VM, form and measure: those with a value, those without, and blocks never started.
 
     `ended_by` is the declared rule's reason for ending early; the blocks it left out are not counted.
-    `left_out` are labels without planned cells on this VM, which are not missing.
+    `left_out` are labels without planned cells on this VM, which are not missing. `complete` counts the
+    blocks in which every cell that was to run has a value; `finished` those before the first block with a
+    cell yet to run. `left_after` has the block after which a rule gave up a label's further cells.
     """
 
     boots: tuple[Boot, ...]
@@ -79,6 +81,9 @@ class Cells:
     blocks_not_begun: int
     ended_by: str = ""
     left_out: frozenset[str] = frozenset()
+    complete: int = 0
+    finished: int = 0
+    left_after: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def at_declared_end(self) -> bool:
@@ -151,6 +156,8 @@ def collect_grouped(
     for block in sorted(begun):
         for column in (item for item in design.columns if item.label not in unplanned):
             record = records.get((column.label, block))
+            if record is not None and record.outcome == "skipped":
+                continue
             if record is None or record.outcome != "valid":
                 missing.append(_not_valid(column.label, block, record))
                 continue
@@ -161,10 +168,30 @@ def collect_grouped(
             else:
                 watched = statistics.median(record.sentinel_ms) if record.sentinel_ms else None
                 boots.append(Boot(column.label, column.arm, block, record.position, values, watched))
-    left_out = {cell.block: cell.reason for cell in records.values() if cell.outcome == "skipped"}
-    ended_by = next(iter(left_out.values()), "")
-    not_begun = set(range(1, design.blocks + 1)) - begun - left_out.keys()
-    return Cells(tuple(boots), tuple(missing), len(not_begun), ended_by, unplanned)
+    skipped = [cell for cell in records.values() if cell.outcome == "skipped"]
+    given_up = {
+        cell.block: cell.reason for cell in skipped if cell.block not in begun and _ends(cell, design)
+    }
+    not_begun = set(range(1, design.blocks + 1)) - begun - given_up.keys()
+    waiting = min((cell.block for cell in missing if cell.to_run), default=len(begun) + 1)
+    return Cells(
+        tuple(boots),
+        tuple(missing),
+        len(not_begun),
+        next(iter(given_up.values()), ""),
+        unplanned,
+        len(begun - {cell.block for cell in missing}),
+        min(waiting - 1, len(begun)),
+        {
+            label: min(cell.block for cell in skipped if cell.label == label) - 1
+            for label in {cell.label for cell in skipped}
+        },
+    )
+
+
+def _ends(cell: CellRecord, design: AnalysisDesign) -> bool:
+    """Whether its block was given up as a whole: the reference is in every block that runs."""
+    return cell.arm == design.reference
 
 
 def _unplanned(design: AnalysisDesign, planned: set[str]) -> frozenset[str]:

@@ -17,6 +17,7 @@ from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate, une
 from vnuma.analysis.outliers import OddCell, noticeable, odd_cells
 from vnuma.analysis.rank import RankEstimate, rank_estimate
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding
+from vnuma.analysis.spending import RepeatedLooks
 from vnuma.domain.workloads.metric import Better
 
 Basis = Literal["pooled", "own"]
@@ -53,19 +54,20 @@ class Inference:
 
     `interval` is simultaneous at 1 - alpha over all arms, `equivalence` at 1 - 2 alpha (used only for
     equivalence), `unadjusted` at 1 - alpha for this arm alone (appendix). `constant` and `half_width` belong
-    to `interval`. `t` is None when the cells show no error at all (SE zero).
+    to `interval`. `t` is None when the cells show no error at all (SE zero). Repeated looks have neither
+    `adjusted_p` nor `unadjusted`.
     """
 
     basis: Basis
     se: float
     df: float
     t: float | None
-    adjusted_p: float
+    adjusted_p: float | None
     constant: float
     half_width: float
     interval: Interval
     equivalence: Interval
-    unadjusted: Interval
+    unadjusted: Interval | None
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,16 @@ class Comparison:
     alpha: float
     rounding: Rounding = NO_ROUNDING
     odd: tuple[OddCell, ...] = ()
+    looks: RepeatedLooks | None = None
 
     def flagged(self, label: str) -> bool:
-        """Whether the gate forbids the pooled error for this column; true without a gate."""
+        """Whether the gate forbids the pooled error for this column; true without a gate.
+
+        A column that scatters far more than the others widens the pooled error of them all, so then no
+        column uses it.
+        """
+        if any(flag.apart for flag in self.gates):
+            return True
         return all(flag.flagged for flag in self.gates if flag.label == label)
 
 
@@ -128,8 +137,11 @@ def compare(
     arms: Mapping[str, str],
     alpha: float = 0.05,
     rounding: Rounding = NO_ROUNDING,
+    looks: RepeatedLooks | None = None,
 ) -> Comparison:
     """Compare each column of `arms` (label -> arm) with the mean of the reference's columns.
+
+    With `looks`, intervals hold at every look of the study together.
 
     A single arm has its own pairs and no other arm to share an error with: the paired t is exact, while a
     gate on three columns would be wrong in up to 8% of studies.
@@ -145,9 +157,9 @@ def compare(
     spare = _untestable(flags, present)
     if spare:
         return compare(
-            grid.without(spare), [label for label in present if label != spare], arms, alpha, rounding
+            grid.without(spare), [label for label in present if label != spare], arms, alpha, rounding, looks
         )
-    result = Comparison(full, flags, present, (), alpha, rounding, odd_cells(full))
+    result = Comparison(full, flags, present, (), alpha, rounding, odd_cells(full), looks)
     contrasts = tuple(
         _contrast(result, label, arm, family) if label in grid.labels else _absent(label, arm)
         for label, arm in arms.items()
@@ -188,13 +200,13 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     own = comparison.flagged(label) or any(comparison.flagged(other) for other in reference)
     # Both columns of the reference are one arm: if rounded alike, they count as one.
     rounded = 2 * comparison.rounding.variance(full.ms or 0.0)
-    inference: Inference | None
+    error: _Error | None
     if own and len(d) >= 2:
-        estimate, inference = _own(full, label, reference, family, comparison.alpha, rounded)
+        estimate, error = statistics.fmean(d), _own(full, d, label, reference, rounded)
     else:
         estimate, factor = against(full, label, reference)
-        rho = 1.0 / (1 + len(reference))
-        inference = None if own else _pooled(estimate, factor, full, family, rho, comparison.alpha, rounded)
+        error = None if own else _pooled(factor, full, rounded)
+    inference = None if error is None else _inferred(comparison, estimate, error, family, len(d))
     return Contrast(
         arm,
         label,
@@ -228,27 +240,53 @@ def _prediction(
     return Interval.around(estimate, width)
 
 
-def _pooled(
-    estimate: float, factor: float, full: Fit, family: int, rho: float, alpha: float, rounded: float
-) -> Inference | None:
-    """Dunnett's intervals on the pooled residual mean square."""
+@dataclass(frozen=True)
+class _Error:
+    """A standard error on the ln scale, and where it comes from."""
+
+    basis: Basis
+    se: float
+    df: float
+
+
+def _pooled(factor: float, full: Fit, rounded: float) -> _Error | None:
+    """From the pooled residual mean square."""
     if full.ms is None:
         return None
-    se, df = math.sqrt(full.ms * factor + rounded), full.df
-    t = t_ratio(estimate, se)
-    main = dunnett.constant(alpha, family, df, rho)
-    wide = dunnett.constant(2 * alpha, family, df, rho)
-    p = dunnett.adjusted_p(t, family, df, rho)
-    return _inference("pooled", estimate, se, df, p, (main, wide), alpha)
+    return _Error("pooled", math.sqrt(full.ms * factor + rounded), full.df)
 
 
-def _own(
-    full: Fit, label: str, reference: Sequence[str], family: int, alpha: float, rounded: float
-) -> tuple[float, Inference]:
-    """Paired t with Bonferroni on the arm's own differences, at least two."""
-    d = paired_differences(full.grid, label, reference)
-    estimate, (se, df) = statistics.fmean(d), own_error(full, d, label, reference)
-    return estimate, bonferroni(estimate, math.hypot(se, math.sqrt(rounded)), df, family, alpha)
+def _own(full: Fit, d: Sequence[float], label: str, reference: Sequence[str], rounded: float) -> _Error:
+    """From the arm's own differences, at least two."""
+    se, df = own_error(full, d, label, reference)
+    return _Error("own", math.hypot(se, math.sqrt(rounded)), df)
+
+
+def _inferred(
+    comparison: Comparison, estimate: float, error: _Error, family: int, pairs: int
+) -> Inference | None:
+    """Intervals of a repeated look; else Dunnett's on the pooled error, a paired t with Bonferroni on the
+    arm's own.
+    """
+    if comparison.looks is not None:
+        return _repeated(comparison.looks, estimate, error, pairs)
+    alpha = comparison.alpha
+    if error.basis == "own":
+        return bonferroni(estimate, error.se, error.df, family, alpha)
+    rho = 1.0 / (1 + len(comparison.reference))
+    main = dunnett.constant(alpha, family, error.df, rho)
+    wide = dunnett.constant(2 * alpha, family, error.df, rho)
+    p = dunnett.adjusted_p(t_ratio(estimate, error.se), family, error.df, rho)
+    return _inference(estimate, error, p, (main, wide), t_quantile(1 - alpha / 2, error.df))
+
+
+def _repeated(looks: RepeatedLooks, estimate: float, error: _Error, pairs: int) -> Inference | None:
+    """Student's quantiles at the look's levels (Jennison & Turnbull 2000, section 11.3)."""
+    at = looks.levels_at(pairs)
+    if at is None:
+        return None
+    main, wide = (t_quantile(1 - level / 2, error.df) for level in at)
+    return _inference(estimate, error, None, (main, wide), None)
 
 
 def bonferroni(estimate: float, se: float, df: float, family: int, alpha: float) -> Inference:
@@ -257,7 +295,7 @@ def bonferroni(estimate: float, se: float, df: float, family: int, alpha: float)
     main = t_quantile(1 - alpha / (2 * family), df)
     wide = t_quantile(1 - alpha / family, df)
     p = 0.0 if math.isinf(t) else min(1.0, family * t_two_sided(t, df))
-    return _inference("own", estimate, se, df, p, (main, wide), alpha)
+    return _inference(estimate, _Error("own", se, df), p, (main, wide), t_quantile(1 - alpha / 2, df))
 
 
 def own_error(full: Fit, d: Sequence[float], label: str, reference: Sequence[str]) -> tuple[float, float]:
@@ -288,24 +326,19 @@ def finite(t: float) -> float | None:
 
 
 def _inference(
-    basis: Basis,
-    estimate: float,
-    se: float,
-    df: float,
-    p: float,
-    constants: tuple[float, float],
-    alpha: float,
+    estimate: float, error: _Error, p: float | None, constants: tuple[float, float], alone: float | None
 ) -> Inference:
     main, wide = constants
+    se = error.se
     return Inference(
-        basis=basis,
+        basis=error.basis,
         se=se,
-        df=df,
+        df=error.df,
         t=finite(t_ratio(estimate, se)),
         adjusted_p=p,
         constant=main,
         half_width=main * se,
         interval=Interval.around(estimate, main * se),
         equivalence=Interval.around(estimate, wide * se),
-        unadjusted=Interval.around(estimate, t_quantile(1 - alpha / 2, df) * se),
+        unadjusted=None if alone is None else Interval.around(estimate, alone * se),
     )

@@ -20,6 +20,9 @@ from vnuma.analysis.distributions import FloatArray, f_quantile
 # Smaller residuals of logarithms are rounding of double arithmetic, not noise.
 ROUNDING = 1e-12
 GATE_LEVEL = 0.90
+"""A column beyond this point of F is judged by its own error."""
+APART_LEVEL = 0.99
+"""A column beyond this one blurs every other: then no arm uses the pooled error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,8 @@ class Places:
 
 @dataclass(frozen=True)
 class GateFlag:
-    """Whether one column varies more than the others. `flagged`: its pooled error is not used.
+    """Whether one column varies more than the others. `flagged`: its pooled error is not used. `apart`: so
+    much more that nobody's is.
 
     `f` and `critical` are None where the test has nothing to divide by; the flag is then set.
     """
@@ -89,6 +93,7 @@ class GateFlag:
     f: float | None
     critical: float | None
     flagged: bool
+    apart: bool = False
 
     @property
     def testable(self) -> bool:
@@ -196,7 +201,7 @@ def connected(grid: Grid, start: str) -> Grid:
 
 
 def gate(full: Fit) -> tuple[GateFlag, ...]:
-    """F test of each column's variance against the others', at 10%; empty for fewer than 3 columns.
+    """F test of each column's variance against the others', at 10% and 1%; empty for fewer than 3 columns.
 
     F = [(RSS - RSS_j) / (df - df_j)] / [RSS_j / df_j], where _j leaves column j out. In complete
     blocks this is var(Y_j - mean of the others) (k-1)/k / MS_j with B-1 and (B-1)(k-2) df.
@@ -217,6 +222,6 @@ def _gate_column(full: Fit, label: str) -> GateFlag:
     extra = max(full.rss - other.rss, 0.0) / extra_df
     critical = f_quantile(GATE_LEVEL, extra_df, other.df)
     if other.rss == 0:
-        return GateFlag(label, None, critical, flagged=full.rss > 0)
+        return GateFlag(label, None, critical, flagged=full.rss > 0, apart=full.rss > 0)
     f = extra / (other.rss / other.df)
-    return GateFlag(label, f, critical, f > critical)
+    return GateFlag(label, f, critical, f > critical, f > f_quantile(APART_LEVEL, extra_df, other.df))

@@ -91,13 +91,14 @@ def check_control(
     contrasts: tuple[compare.Contrast, ...],
     better: Better = "lower",
     replicate: Replicate = "boot",
+    least: int = MIN_BOOTS_FOR_VERDICT,
 ) -> ControlCheck | NotEvaluated:
     """Whether the known effect was detected."""
     if control is None:
         return NotEvaluated("not run: no arm was declared a positive control")
     contrast = next((item for item in contrasts if item.arm == control.arm), None)
-    if contrast is None or contrast.inference is None or contrast.boots < MIN_BOOTS_FOR_VERDICT:
-        return NotEvaluated(f"arm {control.arm} has fewer than {MIN_BOOTS_FOR_VERDICT} {plural(replicate)}")
+    if contrast is None or contrast.inference is None or contrast.boots < least:
+        return NotEvaluated(f"arm {control.arm} has fewer than {least} {plural(replicate)}")
     interval = contrast.inference.interval.slowness(better)
     seen = interval.low > 1 if control.direction == "slower" else interval.high < 1
     return ControlCheck(control.arm, control.direction, seen)

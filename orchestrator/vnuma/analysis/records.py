@@ -111,7 +111,7 @@ class AnalysisDesign:
     form, elapsed time for any that is not named; `figures` are the other declared ones. `caution` is the
     workload's own caution about its result, and what to do. `size_word` says what a size counts, as in "rows
     a side"; `replicate` what is repeated. `fixed_work`: iterations of a size do the same, so that CPU time
-    and the client's clock can be compared as well.
+    and the client's clock can be compared as well. `stop`: when it ends; `blocks` is then the largest number.
     """
 
     reference: str
@@ -130,6 +130,7 @@ class AnalysisDesign:
     positive_control: PositiveControl | None = None
     caution: tuple[str, str] | None = None
     covariate: Covariate = "none"
+    stop: Literal["blocks", "decided"] = "blocks"
 
     @property
     def place(self) -> Literal["none", "linear", "factor"]:
@@ -184,4 +185,5 @@ def design_of(study: Study, planned: Collection[str] | None = None) -> AnalysisD
         positive_control=PositiveControl(study.control_arm) if study.control_arm else None,
         caution=workload.caution(),
         covariate=study.design.covariate,
+        stop=study.design.stop,
     )

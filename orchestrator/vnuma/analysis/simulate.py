@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vnuma.analysis import dunnett
 from vnuma.analysis.distributions import FloatArray, f_quantile, t_quantile, t_two_sided_each
-from vnuma.analysis.fit import GATE_LEVEL
+from vnuma.analysis.fit import APART_LEVEL, GATE_LEVEL
 from vnuma.analysis.outliers import odd_limit, residual_part
 
 BoolArray = NDArray[np.bool_]
@@ -169,9 +169,14 @@ def differences(y: FloatArray, references: int) -> FloatArray:
 
 
 def _flagged(column_ss: FloatArray, rss: FloatArray, blocks: int) -> BoolArray:
-    """The gate in complete blocks: a column's extra sum of squares is its own times k/(k-1)."""
+    """The gate in complete blocks: a column's extra sum of squares is its own times k/(k-1).
+
+    One column beyond the second point flags them all.
+    """
     k = column_ss.shape[1]
     extra = column_ss * k / (k - 1)
     rest = rss[:, None] - extra
     df1, df2 = blocks - 1, (blocks - 1) * (k - 2)
-    return np.asarray((extra / df1) / (rest / df2) > f_quantile(GATE_LEVEL, df1, df2))
+    f = (extra / df1) / (rest / df2)
+    apart = (f > f_quantile(APART_LEVEL, df1, df2)).any(axis=1, keepdims=True)
+    return np.asarray((f > f_quantile(GATE_LEVEL, df1, df2)) | apart)

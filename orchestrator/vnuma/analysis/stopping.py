@@ -1,13 +1,15 @@
-"""Precision stopping: stop when every interval is narrow, whatever it shows.
+"""Rules that end a study, or an arm's part of it, between two blocks.
 
-Stopping on significance instead gives 19 to 24% false findings. Looks start at block 6 (8 with at most 3
-columns); the family-wise error then stays at or below 6.5%.
+Precision: stop when every interval is narrow, whatever it shows. Stopping on the significance of ordinary
+intervals instead gives 19 to 24% false findings. Looks start at block 6 (8 with at most 3 columns); the
+family-wise error then stays at or below 6.5%. Decided: an arm leaves once it has a verdict, by intervals that
+hold at every look (`spending`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +27,15 @@ class StopDecision:
     reason: Literal["precise", "cap", "too early", "not yet"]
     blocks: int
     widest: float | None
+
+
+@dataclass(frozen=True)
+class DecidedLook:
+    """After a complete block: the verdicts of arms that now leave, by label, and the arms that stay."""
+
+    blocks: int
+    leave: Mapping[str, str]
+    stay: tuple[str, ...]
 
 
 def first_look(columns: int) -> int:

@@ -40,7 +40,8 @@ class Withheld(StrEnum):
 class Rules:
     """What applies to every arm of one analysis. `margin` is the equivalence band as a ratio: 0.01.
 
-    `better` says which direction of the ratio is faster.
+    `better` says which direction of the ratio is faster. `least`: boots for any verdict; "equivalent" always
+    needs MIN_BOOTS_FOR_VERDICT.
     """
 
     margin: float
@@ -49,6 +50,7 @@ class Rules:
     control_arm: str | None = None
     better: Better = "lower"
     replicate: Replicate = "boot"
+    least: int = MIN_BOOTS_FOR_VERDICT
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Verdict:
     the ratio of one more boot each lies in 95% of cases. `odd_boots`: the distances of those of the arm's
     boots that exceed the band, as ratios; `reference_odd_boots`: of the reference; `others`: the ratio in the
     `other_boots` pairs without those, None without any. For "equivalent", `unseen` is the largest share of
-    boots that may be in a state from `noticeable` on, a ratio minus 1.
+    boots that may be in a state from `noticeable` on, a ratio minus 1. `look`: the number of blocks at which
+    a study with `stop: decided` looked last at the arm; None for other studies.
     """
 
     label: Label
@@ -95,6 +98,7 @@ class Verdict:
     other_boots: int = 0
     unseen: float | None = None
     noticeable: float | None = None
+    look: int | None = None
 
 
 def run_withheld(order: str, a_a: AaCheck | NotEvaluated, *, ended: bool = True) -> Withheld | None:
@@ -145,8 +149,8 @@ def decide(contrast: Contrast, rules: Rules, alpha: float) -> Verdict:
         equivalence_level=1 - 2 * alpha,
         margin=rules.margin,
         boots=contrast.boots,
-        boots_needed=MIN_BOOTS_FOR_VERDICT,
-        provisional=contrast.boots < MIN_BOOTS_FOR_VERDICT,
+        boots_needed=rules.least,
+        provisional=contrast.boots < rules.least,
         beyond_margin=directed and interval is not None and interval.beyond(rules.margin),
         detectable=label is Label.EQUIVALENT and interval is not None and not interval.contains(1.0),
         rank_supports=not rank.low <= 1 <= rank.high if directed and (rank := contrast.rank) else None,
@@ -173,10 +177,11 @@ def _label(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Label,
     if rules.withheld:
         return Label.UNDECIDED, rules.withheld
     inference = contrast.inference
-    if contrast.boots < MIN_BOOTS_FOR_VERDICT or inference is None:
+    if contrast.boots < rules.least or inference is None:
         return Label.TOO_FEW, None
     band = 1 + rules.margin
-    if 1 / band < inference.equivalence.low and inference.equivalence.high < band:
+    inside = 1 / band < inference.equivalence.low and inference.equivalence.high < band
+    if inside and contrast.boots >= MIN_BOOTS_FOR_VERDICT:
         why = equivalence_withheld(contrast, rules)
         if why:
             return Label.UNDECIDED, why

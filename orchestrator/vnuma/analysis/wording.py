@@ -67,6 +67,8 @@ def sentence(verdict: Verdict) -> str:
         text += f"; {odd_boots_words(verdict)}"
     if verdict.rank_supports is False:
         text += "; not supported by the rank method"
+    if verdict.look and verdict.label in (Label.SLOWER, Label.FASTER, Label.EQUIVALENT):
+        text += f"; decided after block {verdict.look}"
     return text
 
 

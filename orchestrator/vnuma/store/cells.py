@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -68,11 +68,21 @@ def cells_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
     return tuple(record_of(Cell, row) for row in conn.execute(query).mappings())
 
 
-def skip_cells(conn: Connection, vm_id: int, token: int, *, reason: str, from_block: int = 0) -> int:
-    """Give up the VM's pending and failed cells from that block on; returns how many."""
+def skip_cells(
+    conn: Connection,
+    vm_id: int,
+    token: int,
+    *,
+    reason: str,
+    from_block: int = 0,
+    labels: Collection[str] | None = None,
+) -> int:
+    """Give up pending and failed cells from that block on, of all labels or these; returns how many."""
     leased_vm(conn, vm_id, token)
     left = _cell.state.in_([CellState.PENDING, CellState.FAILED])
     chosen = update(tables.cell).where(_cell.vm_id == vm_id, left, _cell.block >= from_block)
+    if labels is not None:
+        chosen = chosen.where(_cell.label.in_(labels))
     return conn.execute(chosen.values(state=CellState.SKIPPED, reason=reason)).rowcount
 
 

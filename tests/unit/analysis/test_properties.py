@@ -36,6 +36,7 @@ def _figures(comparison: Comparison) -> list[float]:
     for contrast in comparison.contrasts:
         assert contrast.inference is not None
         i = contrast.inference
+        assert i.adjusted_p is not None
         figures += [
             contrast.ratio or 0,
             i.se,
@@ -78,6 +79,8 @@ def test_intervals_nest_and_agree_with_p(ms: FloatArray) -> None:
     for contrast in compare_ms(ms).contrasts:
         i = contrast.inference
         assert i is not None
+        assert i.unadjusted is not None
+        assert i.adjusted_p is not None
         assert contrast.ratio is not None
         assert i.interval.low <= i.equivalence.low <= contrast.ratio <= i.equivalence.high <= i.interval.high
         assert i.interval.low <= i.unadjusted.low <= i.unadjusted.high <= i.interval.high

@@ -113,8 +113,11 @@ def test_any_text_is_a_study_or_an_input_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("design", "said"),
     [
-        ("precision: 1%\n  blocks: 8", "a.yml:10: design.blocks and design.precision both set"),
-        ("max_blocks: 8", "a.yml:9: design.max_blocks limits design.precision, which is missing."),
+        ("precision: 1%\n  blocks: 8", "a.yml:10: design.blocks and precision both set"),
+        ("stop: decided\n  blocks: 8", "a.yml:10: design.blocks and stop: decided both set"),
+        ("stop: decided\n  precision: 1%", "a.yml:10: design.precision and stop: decided both end"),
+        ("stop: decided\n  order: fixed", "a.yml:9: stop: decided is for randomised order, not fixed"),
+        ("max_blocks: 8", "a.yml:9: design.max_blocks limits a study that may end early"),
         ("order: latin_square", "a.yml:8: latin_square with 3 columns"),
         ("order: williams\n  blocks: 8", "a.yml:10: williams with 3 columns a block (arms, and A/A) is"),
         ("equivalence: 1", "a.yml:9: design.equivalence: 1 is not a percentage"),

@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Study
 
-METHOD = 5
+METHOD = 6
 """The version of docs/statistics.md's method; raised by every change that can alter a verdict.
 
 2: squares with the place as a factor, the place as a declared covariate. 3: verdicts wait for the last
 declared cell. 4: and for a failed cell that is tried again. 5: a clock's steps are compared on the ln scale.
+6: a column that scatters far more takes the pooled error from every arm.
 """
 SCOPE = "declared"
 """Scope of the run's facts `plan` and `sha256`."""
@@ -56,6 +58,7 @@ def declaration(study: Study, study_sha256: str, earlier_runs: Sequence[str]) ->
             "blocks": design.most_blocks,
             "precision": design.precision,
             "max_hours": design.max_hours,
+            **(_decided(study) if design.stop == "decided" else {}),
         },
         "order": design.order,
         "seed": design.seed,
@@ -63,6 +66,12 @@ def declaration(study: Study, study_sha256: str, earlier_runs: Sequence[str]) ->
         "reference": study.reference,
         "earlier_runs": list(earlier_runs),
     }
+
+
+def _decided(study: Study) -> dict[str, Any]:
+    """The rule by which arms leave; its levels follow from these figures."""
+    arms = sum(arm != study.reference for arm, _ in columns(study))
+    return {"stop": "decided", "rule": "group-sequential, power family 1.5, looks from block 4", "arms": arms}
 
 
 def hash_of(plan: Mapping[str, Any]) -> str:

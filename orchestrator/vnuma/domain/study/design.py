@@ -19,6 +19,15 @@ class Design(Strict):
     """How many boots, in which order, and what is run in each."""
 
     blocks: int = Field(default=8, ge=1, le=200, description="Passes over all arms; a verdict needs 6.")
+    stop: Literal["blocks", "decided"] = Field(
+        default="blocks",
+        description=(
+            "`decided` instead of `blocks`: an arm leaves after the block in which its verdict is certain "
+            "(looks from block 4, equivalent from block 6), and the study ends when every arm has left. "
+            "Intervals hold at all looks together, so a run that was stopped keeps its verdicts. For "
+            "`randomised` order."
+        ),
+    )
     seed: int = Field(default=1, ge=0, description="Seed of the order; the same seed gives the same order.")
     order: Order = Field(
         default="randomised",
@@ -78,7 +87,10 @@ class Design(Strict):
         ),
     )
     max_blocks: int = Field(
-        default=24, ge=1, le=200, description="With `precision`: the largest number of blocks."
+        default=24,
+        ge=1,
+        le=200,
+        description="With `stop: decided` or `precision`: the largest number of blocks.",
     )
     max_hours: float | None = Field(
         default=None,
@@ -87,6 +99,11 @@ class Design(Strict):
     )
 
     @property
+    def may_end_early(self) -> bool:
+        """Whether a rule about its intervals ends it, so that fewer blocks than planned will probably run."""
+        return self.stop == "decided" or self.precision is not None
+
+    @property
     def most_blocks(self) -> int:
-        """Blocks that are planned: with `precision`, more than will probably run."""
-        return self.max_blocks if self.precision else self.blocks
+        """Blocks that are planned."""
+        return self.max_blocks if self.may_end_early else self.blocks

@@ -21,18 +21,38 @@ def check_design(study: Study) -> Iterator[Problem]:
 
 
 def _check_stopping(study: Study) -> Iterator[Problem]:
-    given = study.design.model_fields_set
-    if study.design.precision and "blocks" in given:
+    design, given = study.design, study.design.model_fields_set
+    rule = "stop: decided" if design.stop == "decided" else "precision"
+    if design.may_end_early and "blocks" in given:
         yield Problem(
             ("design", "blocks"),
-            "design.blocks and design.precision both set when the study ends.",
-            "Keep one. With precision, design.max_blocks limits the number of blocks.",
+            f"design.blocks and {rule} both set when the study ends.",
+            f"Keep one. With {rule}, design.max_blocks limits the number of blocks.",
         )
-    if study.design.precision is None and "max_blocks" in given:
+    if not design.may_end_early and "max_blocks" in given:
         yield Problem(
             ("design", "max_blocks"),
-            "design.max_blocks limits design.precision, which is missing.",
-            "Set design.blocks instead, or add a precision, as in precision: 1%.",
+            "design.max_blocks limits a study that may end early, and this one has a fixed end.",
+            "Set design.blocks instead, or add stop: decided.",
+        )
+    if design.stop == "decided":
+        yield from _check_decided(study)
+
+
+def _check_decided(study: Study) -> Iterator[Problem]:
+    """Arms that leave need whole random blocks, and nothing else that ends the study by its intervals."""
+    if study.design.precision is not None:
+        yield Problem(
+            ("design", "precision"),
+            "design.precision and stop: decided both end the study by its intervals.",
+            "Keep one. With stop: decided each arm leaves as soon as it has a verdict.",
+        )
+    if study.design.order != "randomised":
+        yield Problem(
+            ("design", "stop"),
+            f"stop: decided is for randomised order, not {study.design.order}: arms leave, and a square "
+            "needs all of them in every block.",
+            "Set order: randomised, or design.blocks instead of stop.",
         )
 
 
@@ -43,7 +63,7 @@ def _check_square(study: Study) -> Iterator[Problem]:
     square = blocks_of_square(order, width)
     if most % square == 0:
         return
-    field = "max_blocks" if study.design.precision else "blocks"
+    field = "max_blocks" if study.design.may_end_early else "blocks"
     wanted = max(1, round(most / square)) * square
     yield Problem(
         ("design", field),

@@ -1,7 +1,7 @@
 """Decides which cell comes next: order, resuming, stopping and limits.
 
-The declared stopping rule is asked only between two blocks. It uses the width of intervals and hours, never
-the effect that the intervals show. Every look is stored.
+The declared stopping rule is asked only between two blocks. It uses hours, and the width of intervals or the
+verdicts of repeated ones; never the effect that an ordinary interval shows. Every look is stored.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
-from vnuma.analysis.records import design_of
+from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample, design_of
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.foreign_changes import SomebodysChange
@@ -26,7 +27,7 @@ from vnuma.store.types import utc_now
 from vnuma.words.percent import percent_text
 
 if TYPE_CHECKING:
-    from vnuma.analysis.stopping import StopDecision
+    from vnuma.analysis.stopping import DecidedLook, StopDecision
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def claim_next_cell(context: VmContext, clock: Clock = utc_now) -> Claim | NoCel
 def _ended_by_rule(context: VmContext) -> str | None:
     """Why the declared rule ends the run before the next cell; None to continue."""
     design = context.study.design
-    if design.precision is None and design.max_hours is None:
+    if not design.may_end_early and design.max_hours is None:
         return None
     following = peek_next_cell(context)
     return ask_stop_rule(context, following) if following else None
@@ -166,6 +167,7 @@ class Look:
     hours: float
     hours_with_next: float | None
     precision: StopDecision | None
+    decided: DecidedLook | None = None
 
     def reason(self, study: Study) -> str | None:
         """Why no further block is run; None to continue."""
@@ -175,6 +177,8 @@ class Look:
                 f"precise: after {self.precision.blocks} blocks every 95% half-width is at most "
                 f"{percent_text(wanted)} (widest {widest * 100:.2f}%)"
             )
+        if self.decided and not self.decided.stay:
+            return f"decided: every arm has its verdict after {self.decided.blocks} blocks"
         limit = study.design.max_hours
         if limit is not None and self.hours_with_next is not None and self.hours_with_next > limit:
             return (
@@ -194,15 +198,22 @@ def ask_stop_rule(context: VmContext, following: Cell) -> str | None:
         past = attempts.lines_of_run(connection, context.run.id, context.vm.id)
     if following.block == 1 or any(attempt.block >= following.block for attempt in past):
         return None
+    design = context.study.design
     look = Look(
         _hours(past),
         _hours_with_next(past, following.block),
-        _precision(context, planned, past) if context.study.design.precision else None,
+        _precision(context, planned, past) if design.precision else None,
+        _decided(context, planned, past) if design.stop == "decided" else None,
     )
     reason = look.reason(context.study)
+    give_up = partial(cells.skip_cells, vm_id=context.vm.id, token=context.token, from_block=following.block)
     with context.store.write() as write:
         if reason:
-            cells.skip_cells(write, context.vm.id, context.token, reason=reason, from_block=following.block)
+            give_up(write, reason=reason)
+        elif look.decided and look.decided.leave:
+            give_up(
+                write, reason=f"decided after block {look.decided.blocks}", labels=list(look.decided.leave)
+            )
         document = {**asdict(look), "stopped": reason}
         facts.add_vm_facts(write, context.vm.id, LOOKS, {f"before block {following.block}": document})
     return reason
@@ -211,16 +222,30 @@ def ask_stop_rule(context: VmContext, following: Cell) -> str | None:
 def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
     """The decision of the study's `precision` on the blocks so far. `planned` and `past` are the VM's own."""
     from vnuma.analysis.analyse import precision_look  # noqa: PLC0415 - a second of numpy only for this look
-    from vnuma.store.timed import cell_records, timed_samples  # noqa: PLC0415
+
+    target = context.study.design.precision or 0.0
+    return precision_look(*_seen(context, planned, past), vm=context.vm.name, target=target)
+
+
+def _decided(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> DecidedLook:
+    """Which arms have a verdict by the blocks so far. `planned` and `past` are the VM's own."""
+    from vnuma.analysis.analyse import decided_look  # noqa: PLC0415 - as above
+
+    return decided_look(*_seen(context, planned, past), vm=context.vm.name)
+
+
+def _seen(
+    context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]
+) -> tuple[Sequence[Sample], Sequence[CellRecord], AnalysisDesign]:
+    """What a look is a function of: the VM's stored samples and cells, and the declared design."""
+    from vnuma.store.timed import cell_records, timed_samples  # noqa: PLC0415 - as above
 
     with context.store.read() as connection:
         timed = timed_samples(connection, context.run.id, context.vm.id)
-    return precision_look(
+    return (
         timed,
         cell_records(planned, past, {context.vm.id: context.vm.name}),
         design_of(context.study, {cell.label for cell in planned}),
-        vm=context.vm.name,
-        target=context.study.design.precision or 0.0,
     )
 
 

@@ -228,7 +228,7 @@ def _vm(
     ended = sorted(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
     )
-    ended_by = next((cell.reason for cell in planned if cell.state == "skipped"), None)
+    ended_by = _ended_by(planned)
     words = ("given up" if cell.id in failed else _CELL_WORDS[cell.state] for cell in planned)
     grid = tuple(
         CellProgress(cell.block, cell.label, word) for cell, word in zip(planned, words, strict=True)
@@ -274,6 +274,17 @@ def _labels(study: Study, planned: Sequence[Cell]) -> tuple[str, ...]:
     place = {arm: number for number, arm in enumerate(study.labels)}
     arms = {cell.label: cell.arm for cell in planned}
     return tuple(sorted(arms, key=lambda label: (place.get(arms[label], len(place)), label)))
+
+
+def _ended_by(planned: Sequence[Cell]) -> str | None:
+    """Why a rule ended the run before its last block; arms that left earlier have reasons of their own."""
+    first: dict[str, Cell] = {}
+    for cell in planned:
+        if cell.state == "skipped":
+            first.setdefault(cell.label, cell)
+    if not first or len(first) < len({cell.label for cell in planned}):
+        return None
+    return max(first.values(), key=lambda cell: cell.block).reason
 
 
 _CELL_WORDS: dict[CellState, CellWord] = {

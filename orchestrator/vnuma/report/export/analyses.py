@@ -24,12 +24,15 @@ class ArmPart(parts.Part):
     level: float = Field(description="Simultaneous level of interval_95 over all arms, as a share.")
     interval_95: parts.Limits
     interval_90: parts.Limits = Field(description="Decides equivalence.")
-    adjusted_p: float | None = Field(description="Below 0.05 exactly when interval_95 excludes 1.")
+    adjusted_p: float | None = Field(
+        description="Below 0.05 exactly when interval_95 excludes 1; null with repeated looks."
+    )
     error: Literal["pooled", "own"] | None = Field(description="The error behind the interval.")
     df: parts.Number | None
     rank_ratio: float | None = Field(description="Hodges-Lehmann; secondary.")
     rank_interval: parts.Limits
     verdict: parts.VerdictWord
+    look: int | None = Field(description="With `stop: decided`: the blocks at the last look at this arm.")
     withheld: str | None = Field(description="Why the verdict is withheld.")
     provisional: bool
     detectable: bool = Field(description="Equivalent, yet interval_95 excludes 1.")

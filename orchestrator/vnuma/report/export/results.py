@@ -31,9 +31,8 @@ class StudyPart(Part):
     sha256: str = Field(description="Of the study file's text.")
     reference: str = Field(description="The arm that others are compared with.")
     blocks: Count = Field(description="Most blocks that may be run.")
-    precision: float | None = Field(
-        description="Half-width to stop at, as a ratio minus 1; null: fixed blocks."
-    )
+    stop: Literal["blocks", "decided"] = Field(description="decided: arms leave when they have a verdict.")
+    precision: float | None = Field(description="Half-width to stop at, as a ratio minus 1; null: none.")
     equivalence: float = Field(description="Band of equivalence as a ratio minus 1.")
     order: str = Field(description="Order of arms within blocks.")
     covariate: Literal["none", "place"] = Field(description="place: a linear covariate, declared.")

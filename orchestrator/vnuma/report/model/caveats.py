@@ -95,7 +95,9 @@ def _progress(loaded: LoadedRun, analysis: Analysis) -> Iterator[Statement]:
         words = f"{progress_words(loaded)}; every figure on this page will change."
         yield Statement("limits it", "The run is still going.", words)
     if analysis.ended_by:
-        words = f"{analysis.ended_by[:1].upper()}{analysis.ended_by[1:]}. Effects were not considered."
+        words = f"{analysis.ended_by[:1].upper()}{analysis.ended_by[1:]}."
+        if loaded.study.design.stop == "blocks":
+            words += " Effects were not considered."
         yield Statement("holds", "It ended by its declared rule.", words)
 
 

@@ -1,0 +1,102 @@
+"""Levels of repeated looks: how much of the error each look may spend.
+
+Power family with exponent 1.5 (K. Kim, D. L. DeMets 1987, Biometrika 74:149): by the share t of the largest
+number of blocks, total * t^1.5 is spent (K. K. G. Lan, D. L. DeMets 1983, Biometrika 70:659). A look's
+boundary follows by the recursion of P. Armitage, C. K. McPherson and B. C. Rowe (1969, J. R. Stat. Soc. A
+132:235) for a Brownian motion. Intervals at these levels hold at every look together, so a run may end
+whenever it likes (C. Jennison, B. W. Turnbull 2000, Group Sequential Methods, chapter 9).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from vnuma.analysis.distributions import FloatArray
+
+EXPONENT = 1.5
+FIRST_LOOK = 4
+"""The first block after which an arm may leave."""
+
+_POINTS = 801
+_HALVINGS = 60
+
+
+@lru_cache(maxsize=256)
+def levels(total: float, most_blocks: int, first: int = FIRST_LOOK) -> Mapping[int, float]:
+    """By number of blocks: the two-sided level of a single look there, when looking after each block.
+
+    `total` is the two-sided error of all looks of one arm together. Empty if there are fewer than `first`
+    blocks.
+    """
+    looks = range(first, most_blocks + 1)
+    times = [block / most_blocks for block in looks]
+    bounds = boundaries([total * time**EXPONENT for time in times], times)
+    return MappingProxyType({b: float(2 * ndtr(-c)) for b, c in zip(looks, bounds, strict=True)})
+
+
+def boundaries(spent: Sequence[float], times: Sequence[float]) -> list[float]:
+    """Two-sided boundaries of W(t)/√t that are crossed first at each time with the error spent there.
+
+    `spent` is cumulative; `times` increase up to 1.
+    """
+    found: list[float] = []
+    points = density = np.empty(0)
+    before = 0.0
+    for number, (until, time) in enumerate(zip(spent, times, strict=True)):
+        share = until - before
+        if number == 0:
+            bound = -float(ndtri(share / 2))
+            grown = _grid(bound * math.sqrt(time))
+            new = _normal(grown, math.sqrt(time))
+        else:
+            step = math.sqrt(time - times[number - 1])
+            bound = _bound(points, density, step, math.sqrt(time), share)
+            grown = _grid(bound * math.sqrt(time))
+            new = np.asarray(np.trapezoid(_normal(grown[:, None] - points, step) * density, points, axis=1))
+        found.append(bound)
+        points, density, before = grown, new, until
+    return found
+
+
+def _bound(points: FloatArray, density: FloatArray, step: float, scale: float, share: float) -> float:
+    """The boundary that the process crosses for the first time with probability `share`, by bisection."""
+    low, high = 0.0, 20.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        edge = middle * scale
+        out = ndtr((-edge - points) / step) + ndtr((points - edge) / step)
+        if float(np.trapezoid(out * density, points)) > share:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _grid(edge: float) -> FloatArray:
+    return np.linspace(-edge, edge, _POINTS)
+
+
+def _normal(x: FloatArray, sd: float) -> FloatArray:
+    return np.asarray(np.exp(-0.5 * (x / sd) ** 2) / (sd * math.sqrt(2 * math.pi)))
+
+
+@dataclass(frozen=True)
+class RepeatedLooks:
+    """Looks after each of at most `most_blocks` blocks, at intervals that hold for `arms` at 1 - `alpha`."""
+
+    alpha: float
+    arms: int
+    most_blocks: int
+
+    def levels_at(self, pairs: int) -> tuple[float, float] | None:
+        """The two-sided levels of one arm's 95% and 90% interval there; None before the first look."""
+        main = levels(self.alpha / self.arms, self.most_blocks).get(pairs)
+        wide = levels(2 * self.alpha / self.arms, self.most_blocks).get(pairs)
+        return None if main is None or wide is None else (main, wide)
