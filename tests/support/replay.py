@@ -230,8 +230,10 @@ class _Service:
 
     def on_QueryOptions(self, call: ET.Element) -> str:
         """`config.option` of the host stands for its options Numa.*."""
-        host = ("HostSystem", f"host-{str(call[0].text).rpartition('-')[2]}")
-        options = self._object(host).get("config.option")
+        manager = (str(call[0].get("type")), str(call[0].text))
+        path = "configManager.advancedOption"
+        hosts = [one for one in self.objects.values() if manager in _refs(one.get(path))]
+        options = hosts[0].get("config.option") if hosts else None
         return "".join(_xml(one, "returnval") for one in options) if options is not None else ""
 
     def on_Fetch(self, call: ET.Element) -> str:

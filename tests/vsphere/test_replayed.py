@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.support.cli import Ran, vnuma_here
 from tests.support.replay import FOLDER, replaying
@@ -19,8 +20,6 @@ from vnuma.contract.suite import Verdict
 from vnuma.contract.vcenter import ask_vcenter
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.inventory import read_targets
-
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no recordings of real servers here")
 
 STUDY = "name: replayed\nvms: [sql16]\nvcpus: 2\narms: [1x2, 2x1]\nreference: 1x2\n"
 
@@ -54,9 +53,15 @@ def _site(folder: Path, port: int, ca_file: Path, vm: str) -> Site:
     return Site(inventory, folder)
 
 
+def _require_recordings() -> None:
+    if not FOLDER.is_dir():
+        pytest.skip("no recordings of real servers here")
+
+
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """vCenter 6.7 with ESXi 6.7 on a Dell R720."""
+    _require_recordings()
     folder = tmp_path_factory.mktemp("old")
     recording = FOLDER / "vsphere/vcenter-6.7.xml"
     with replaying(recording, folder, version="6.7.0", build="9433931", api="6.7") as there:
@@ -66,6 +71,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture
 def new(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
     """vCenter 8.0.3 with a nested ESXi 8.0.3 and two vCLS VMs; the parameter is the inventory's VM."""
+    _require_recordings()
     recording = FOLDER / "vsphere/vcenter-8.0.3.xml"
     with replaying(recording, tmp_path, version="8.0.3", build="69507950", api="8.0.3.0") as there:
         yield _site(tmp_path, there.port, there.ca_file, getattr(request, "param", "vCLS-vm03"))
@@ -73,19 +79,38 @@ def new(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
 
 def test_recorded_answers_support_the_beliefs_that_the_page_names(old: Site, new: Site) -> None:
     """Of a VM, its guest and its host: the replay itself made up what other beliefs ask for."""
-    held, differing = set(), {}
-    for site in (old, new):
-        target = read_targets(site.inventory, ["sql16"])["sql16"]
-        for one in ask_vcenter(target, site.inventory, consent=_refuse, read_only=True).beliefs:
-            if one.id.partition(".")[0] not in ("vm", "guest", "host", "cluster"):
-                continue
-            if one.verdict is Verdict.HELD:
-                held.add(one.id)
-            elif one.verdict is Verdict.DIFFERS:
-                differing[one.id] = one.seen
+    (held, differing), (held_new, differing_new) = _judged(old), _judged(new)
+
+    assert differing | differing_new == {}
+    assert held | held_new == {id_ for id_ in SEEN_FOR_REAL if not id_.startswith("time.")}
+
+
+LEARNED = sorted((Path(__file__).parents[1] / "data" / "recorded").glob("*.yml"))
+
+
+@pytest.mark.parametrize("recording", LEARNED, ids=lambda path: path.stem)
+def test_what_doctor_recorded_supports_the_beliefs_too(recording: Path, tmp_path: Path) -> None:
+    """No belief about VM, guest or host differs; a real server's answers support only what the page names."""
+    document = YAML(typ="safe").load(recording.read_text("utf-8"))
+    there = document["vsphere"]
+    objects = tmp_path / "objects.xml"
+    objects.write_text(there["objects"], "utf-8")
+    versions = {name: there[name] for name in ("version", "build", "api")}
+    with replaying(objects, tmp_path, **versions) as replay:
+        held, differing = _judged(_site(tmp_path, replay.port, replay.ca_file, there["vm"]))
 
     assert differing == {}
-    assert held == {id_ for id_ in SEEN_FOR_REAL if not id_.startswith("time.")}
+    assert {"vm.methods_disabled", "host.numa_nodes_counted", "host.numa_options"} <= held
+    assert document.get("simulated") or held <= SEEN_FOR_REAL
+
+
+def _judged(site: Site) -> tuple[set[str], dict[str, str]]:
+    """The beliefs on VM, guest and host that are held, and what was seen of those that differ."""
+    target = read_targets(site.inventory, ["sql16"])["sql16"]
+    found = ask_vcenter(target, site.inventory, consent=_refuse, read_only=True).beliefs
+    found = tuple(one for one in found if one.id.partition(".")[0] in ("vm", "guest", "host", "cluster"))
+    held = {one.id for one in found if one.verdict is Verdict.HELD}
+    return held, {one.id: one.seen for one in found if one.verdict is Verdict.DIFFERS}
 
 
 def _refuse(vm: VmFacts, _: str | None) -> None:

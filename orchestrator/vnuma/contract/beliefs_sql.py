@@ -10,6 +10,7 @@ from vnuma.contract.sql import AskedSql
 from vnuma.contract.suite import Differs, expect, source
 from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.statistics_time import EXECUTION, PARSE_AND_COMPILE, parse_messages
+from vnuma.sqlserver.instance.record import SINCE, VIEWS
 
 _DOCS = "https://learn.microsoft.com/sql/"
 _TSQL = f"{_DOCS}t-sql/"
@@ -167,59 +168,24 @@ def test_error(asked: AskedSql, what: str, batch: str, number: int) -> None:
     expect(asked.error(batch), number)
 
 
-def _view(name: str, columns: str, since: int = 0, suffix: str = "") -> object:
-    page = f"{_DMV if name.startswith('dm_') else f'{_VIEWS}catalog-views/sys-'}{name.replace('_', '-')}"
+def _view(name: str, columns: str) -> object:
+    view = name.partition(".")[0]
+    page = f"{_DMV if view.startswith('dm_') else f'{_VIEWS}catalog-views/sys-'}{view.replace('_', '-')}"
     address = source(f"{page}-transact-sql")
-    return pytest.param(name, ", ".join(columns.split()), since, id=name + suffix, marks=address)
+    return pytest.param(view, columns, SINCE.get(name, 0), id=name, marks=address)
 
 
-@pytest.mark.parametrize(
-    ("view", "columns", "since"),
-    [
-        _view(
-            "dm_os_sys_info",
-            "cpu_count scheduler_count max_workers_count physical_memory_kb committed_kb committed_target_kb "
-            "ms_ticks sqlserver_start_time_ms_ticks sqlserver_start_time affinity_type_desc "
-            "virtual_machine_type_desc",
-        ),
-        _view("dm_os_sys_info", "softnuma_configuration_desc", 13, ".soft_numa"),
-        _view("dm_os_sys_info", "socket_count cores_per_socket numa_node_count", 14, ".sockets"),
-        _view(
-            "dm_os_nodes", "node_id memory_node_id online_scheduler_count node_state_desc cpu_affinity_mask"
-        ),
-        _view("dm_os_schedulers", "scheduler_id cpu_id parent_node_id status is_online"),
-        _view("dm_os_memory_nodes", "memory_node_id pages_kb foreign_committed_kb"),
-        _view("dm_os_memory_clerks", "type memory_node_id pages_kb"),
-        _view("dm_os_host_info", "host_platform", 14),
-        _view("dm_os_wait_stats", "wait_type waiting_tasks_count wait_time_ms"),
-        _view("dm_os_spinlock_stats", "name collisions spins"),
-        _view("dm_os_performance_counters", "object_name counter_name instance_name cntr_value"),
-        _view("dm_exec_sessions", "session_id is_user_process program_name"),
-        _view(
-            "dm_exec_connections", "session_id local_net_address local_tcp_port node_affinity encrypt_option"
-        ),
-        _view("dm_exec_requests", "session_id status command wait_type"),
-        _view(
-            "dm_exec_query_stats", "execution_count total_elapsed_time last_elapsed_time total_worker_time"
-        ),
-        _view("dm_exec_session_wait_stats", "session_id wait_type wait_time_ms", 13),
-        _view("dm_server_registry", "registry_key value_name value_data"),
-        _view("configurations", "name value value_in_use"),
-        _view("databases", "name state_desc recovery_model_desc"),
-        _view("resource_governor_resource_pools", "pool_id name"),
-    ],
-)
+@pytest.mark.parametrize(("view", "columns", "since"), [_view(*entry) for entry in VIEWS.items()])
 def test_view(asked: AskedSql, view: str, columns: str, since: int) -> None:
     """`sys.{view}` has {columns}."""
     if asked.major < since:
         pytest.skip(f"assumed since version {since}, this is {asked.major}")
-    if asked.value(f"SELECT OBJECT_ID(N'sys.{view}') AS id") is None:
-        pytest.skip("the view does not exist")
-    names = columns.split(", ")
-    found = answers.present(asked.connection, f"sys.{view}", names)
-    if lacking := [name for name in names if name not in found]:
+    found = asked.kinds(view) or pytest.skip("the view does not exist")
+    believed = dict(one.split() for one in columns.split(", "))
+    if lacking := [name for name in believed if name not in found]:
         raise Differs(f"without {', '.join(lacking)}")
-    asked.rows(f"SELECT TOP (1) {columns} FROM sys.{view}")
+    known = {name: kind for name, kind in believed.items() if kind != "sql_variant"}
+    expect({name: found[name] for name in known}, known)
 
 
 @source(f"{_DMV}dm-os-nodes-transact-sql")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from vnuma.contract.suite import Answers, Differs, Judged, Verdict, ask
@@ -14,26 +13,13 @@ from vnuma.sqlserver.client.answers import UnexpectedAnswer
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import natives
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import Row, fetch, open_cursor, run, value
+from vnuma.sqlserver.client.query import Row, fetch, run, value
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset_sql, ownership
+from vnuma.sqlserver.instance.record import Event, events, kinds
 from vnuma.words.provenance import scenario_of
 
 DATABASE = "vnuma_contract"
-
-_NUMBER = re.compile(r"\((-?\d{1,10})\)\s*$")
-
-
-@dataclass(frozen=True)
-class Event:
-    """One part of a batch's answer, in order: `rows`, `message` or `error`, and its number."""
-
-    kind: str
-    number: int
-    text: str = field(default="", compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.number}"
 
 
 @dataclass(frozen=True)
@@ -60,24 +46,12 @@ class AskedSql:
         return next((event.number for event in self.events(batch) if event.kind == "error"), None)
 
     def events(self, batch: str) -> list[Event]:
-        """The parts of the batch's answer up to its first error: pyodbc reads nothing after one."""
-        found: list[Event] = []
-        with open_cursor(self.connection) as cursor:
-            try:
-                cursor.execute(batch)
-                found += _brought(cursor)
-                while cursor.nextset():
-                    found += _brought(cursor)
-                found += _brought(cursor)
-            except pyodbc.Error as error:
-                found += [Event("error", number) for number in natives(error)[:1]]
-        return found
+        """The parts of the batch's answer up to its first error."""
+        return events(self.connection, batch)
 
-
-def _brought(cursor: pyodbc.Cursor) -> list[Event]:
-    rows = [Event("rows", len(cursor.fetchall()))] if cursor.description else []
-    told = [(_NUMBER.search(state), text) for state, text in cursor.messages or ()]
-    return rows + [Event("message", int(number[1]), text) for number, text in told if number]
+    def kinds(self, view: str) -> dict[str, str]:
+        """The columns that vnuma reads and the view has, with the Python type of each."""
+        return kinds(self.connection, view)
 
 
 def ask_sql(server: SqlServer) -> Answers:

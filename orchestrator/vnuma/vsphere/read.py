@@ -45,13 +45,13 @@ def read_vm(session: Session, ref: vim.VirtualMachine) -> VmFacts:
 
     Raises PrivilegeMissing, VmNotFound, and EnvironmentProblem while vCenter cannot see it.
     """
-    objects = _objects(session, ref, _vm_filter(session, ref, ("name", "parent")))
+    objects = _objects(session, ref, vm_filter(session, ref, ("name", "parent")))
     return _vm(session, ref, objects)
 
 
 def read_vm_on_host(session: Session, ref: vim.VirtualMachine) -> tuple[VmFacts, HostFacts]:
     """A VM and its host, as `read_vm` and `read_host` return them, with one request less."""
-    objects = _objects(session, ref, _vm_filter(session, ref, (*HOST_PATHS, OPTIONS, "parent")))
+    objects = _objects(session, ref, vm_filter(session, ref, (*HOST_PATHS, OPTIONS, "parent")))
     vm = _vm(session, ref, objects)
     return vm, _host(session, session.host(vm.host_moid), objects)
 
@@ -161,7 +161,7 @@ def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -
     return replace(facts, advanced=numa_options(host.values.get(OPTIONS)))
 
 
-def _vm_filter(session: Session, ref: vim.VirtualMachine, of_host: Sequence[str]) -> Query.FilterSpec:
+def vm_filter(session: Session, ref: vim.VirtualMachine, of_host: Sequence[str]) -> Query.FilterSpec:
     """The VM, its folders, these properties of its host, and the host's cluster."""
     host = along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "parent"))
     wanted = {

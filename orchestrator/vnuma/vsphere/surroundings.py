@@ -43,7 +43,8 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
     see the VM itself.
     """
     licences = ask({vim.LicenseManager: ("licenses",)}, starting(session.content.licenseManager))
-    found = session.retrieve(host_filter(ref), _neighbours_filter(ref), licences, _vm_filter(session, ref))
+    around = surroundings_filter(session, ref)
+    found = session.retrieve(host_filter(ref), _neighbours_filter(ref), licences, around)
     with session.understanding():
         return _surroundings(session, ref, found)
 
@@ -134,7 +135,7 @@ def _running(session: Session, values: Mapping[str, Any], objects: Mapping[Any, 
     return vm_side_of(session, values, booted, host.values.get(CLOCK_PATH) if host else None)
 
 
-def _vm_filter(session: Session, ref: vim.VirtualMachine) -> Query.FilterSpec:
+def surroundings_filter(session: Session, ref: vim.VirtualMachine) -> Query.FilterSpec:
     """The VM, its recent tasks and its host's cluster."""
     pools = along(vim.ResourcePool, "parent", Query.SelectionSpec(name=_POOLS), name=_POOLS)
     around = (
