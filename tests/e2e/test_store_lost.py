@@ -139,8 +139,8 @@ def test_a_log_that_was_altered_still_restores_and_says_so(tmp_path: Path, lab: 
     done = _by_audit(home)
 
     assert (shown.code, done.code) == (0, 0), done.text
-    assert f"{log}: line 1 was changed" in shown.out
-    assert f"{log}: line 1 was changed" in done.err
+    assert f"{log}: line 2 does not follow" in shown.out
+    assert f"{log}: line 2 does not follow" in done.err
     assert settings_now(running) == before
 
 

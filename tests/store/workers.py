@@ -9,12 +9,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import resource
+import signal
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Engine, event, func, select
 
+from vnuma.domain.vm.change import Edit
+from vnuma.engine.audit.journal import Journal
 from vnuma.engine.design_check.history import record
 from vnuma.errors import StoreError, VmHeld, VnumaError
 from vnuma.store import attempts, cells, leases, runs, tables
@@ -39,6 +42,13 @@ class Worker:
         """What it sends next."""
         assert self.pipe.poll(ANSWER_S), "the other process does not answer"
         return self.pipe.recv()
+
+    def answer_or_end(self) -> Any:
+        """What it sends next; None if it ends without."""
+        try:
+            return self.answer()
+        except EOFError:
+            return None
 
     def end(self) -> None:
         """Wait for its end."""
@@ -111,6 +121,25 @@ def record_check(pipe: Pipe, url: str) -> None:
         pipe.send("recorded")
     except VnumaError as error:
         pipe.send(type(error).__name__)
+
+
+def change_and_die(pipe: Pipe, url: str, moment: int) -> None:
+    """Record a change, and end by kill -9 before that step of writing it; say when the change is made."""
+    left = iter(range(moment))
+
+    def ends(work: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*args: Any) -> Any:
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return work(*args)
+
+        return step
+
+    store = open_store(url)
+    event.listen(Engine, "commit", ends(lambda _: None))
+    os.write, os.fsync = ends(os.write), ends(os.fsync)
+    with Journal(store, "key", "sql16").change("power", (Edit("power", "on", "off"),)):
+        pipe.send("made")
 
 
 def create_runs(pipe: Pipe, url: str, number: int) -> None:

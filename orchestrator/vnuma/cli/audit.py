@@ -46,7 +46,8 @@ def show(
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """
     from vnuma.engine.access.places import audit_file
-    from vnuma.engine.audit.journal import as_json, audit_lines
+    from vnuma.engine.audit.journal import audit_lines
+    from vnuma.engine.audit.log_file import as_json
     from vnuma.words.plain_text import counted
 
     opened = opened_store(store)

@@ -1,23 +1,20 @@
 """The audit log: a line before each change to a VM, and one after it, in a file and in the store.
 
-A line is in both or in neither. Lines contain settings, power states and names, never secrets.
+Lines contain settings, power states and names, never secrets; see `log_file`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.places import audit_file, audit_files, audit_home
-from vnuma.engine.audit.chain import append, whole_line
+from vnuma.engine.audit.log_file import legible_lines, new_line
 from vnuma.errors import (
     CertificateRejected,
     InputError,
@@ -28,13 +25,12 @@ from vnuma.errors import (
     VCenterUnreachable,
     VnumaError,
     WaitTimeout,
-    reading,
 )
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine, Outcome
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
-from vnuma.store.types import iso, utc_now
+from vnuma.store.types import utc_now
 
 NO_VM = "-"
 """In place of a VM, in a line about the whole run."""
@@ -108,9 +104,9 @@ class Journal:
             audit_home(),
         )
         try:
-            with self.store.write() as connection:
+            with ExitStack() as finished, self.store.write() as connection:
                 audit.add_line(connection, line, run.id if run else None)
-                append(audit_file(self.store.place), as_json(line))  # its failure takes the row back
+                finished.enter_context(new_line(audit_file(self.store.place), line))
         except StoreError as error:
             self.on_store_error(error)
 
@@ -140,59 +136,17 @@ def _value(stored: Any) -> Value:
     return tuple(stored) if isinstance(stored, list) else stored
 
 
-def as_json(line: AuditLine) -> dict[str, Any]:
-    """A line as in the file and in `vnuma audit --format json`."""
-    return {**vars(line), "at": iso(line.at), "change": list(line.change)}
-
-
-def read_audit_file(path: Path) -> Iterator[AuditLine]:
-    """The lines of an audit file, without those that a crash or a full disk cut short.
-
-    Raises InputError naming the first line that does not belong to an audit log.
-    """
-    fix = "Check its path."
-    try:
-        with reading(path, "The audit log", fix=fix):
-            texts = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"The audit log {path} is not UTF-8 text.", fix=fix) from error
-    for number, text in enumerate(texts[:-1], start=1):
-        try:
-            yield _line_of(json.loads(whole_line(text)))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{path}: line {number} is not a line of an audit log.") from error
-
-
 def noted_here(store: Store, run: Run, vm_key: str, action: str) -> Iterator[AuditLine]:
     """The run's lines of one action on a VM that this machine wrote, oldest first.
 
     A file or line that cannot be read is left out: a restore must not need it.
     """
-    wanted = f'"action": {json.dumps(action)}'.encode()
     for file in audit_files(store.place):
-        with suppress(OSError), file.open("rb") as lines:  # line by line: a log may be larger than the memory
-            for text in lines:
-                if wanted in text:
-                    with suppress(ValueError, KeyError, TypeError, RecursionError):
-                        line = _line_of(json.loads(whole_line(text.decode(errors="replace"))))
-                        if (line.vm_key, line.run) == (vm_key, run.name) and line.at >= run.created_at:
-                            yield line
-
-
-def _line_of(document: Mapping[str, Any]) -> AuditLine:
-    change = [{key: edit[key] for key in ("setting", "before", "after")} for edit in document["change"]]
-    names = {key: str(document[key]) for key in ("who", "vm", "vm_key", "action")}
-    run = document["run"]
-    return AuditLine(
-        at=datetime.fromisoformat(document["at"]),
-        change=change,
-        detail=document["detail"],
-        run=None if run is None else str(run),
-        ticket=document["ticket"],
-        outcome=document.get("outcome"),
-        home=document.get("home"),
-        **names,
-    )
+        with suppress(InputError):
+            for line in legible_lines(file):
+                ours = (line.vm_key, line.run, line.action) == (vm_key, run.name, action)
+                if ours and line.at >= run.created_at:
+                    yield line
 
 
 def audit_lines(store: Store, run: str | None) -> tuple[AuditLine, ...]:

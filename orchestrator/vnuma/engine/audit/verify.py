@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vnuma.engine.access.context import holder
 from vnuma.engine.access.places import audit_file, audit_files, audit_home
-from vnuma.engine.audit.chain import Chain, read_chain
-from vnuma.engine.audit.journal import as_json, read_audit_file
+from vnuma.engine.audit.log_file import Checked, as_json, check
 from vnuma.errors import AuditAltered
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
@@ -33,27 +32,35 @@ class Compared:
     only_in_file: Sequence[AuditLine]
     earlier: int
 
+    def contradiction(self, log: Path) -> str | None:
+        """How store and file contradict each other: neither is so after a process was killed."""
+        for lines, has, lacks, why in (
+            (self.only_in_store, "The store", log, "removed from the file"),
+            (self.only_in_file, log, "the store", "added to the file, or the store lost them"),
+        ):
+            if lines:
+                return (
+                    f"{has} has {counted(len(lines), 'line')} that {lacks} lacks, the first of "
+                    f"{lines[0].at:%Y-%m-%dT%H:%M:%SZ} ({lines[0].vm}, {lines[0].action}): {why}."
+                )
+        return None
+
 
 @dataclass(frozen=True)
 class Verified:
     """The result; without `compared` where the store was not compared."""
 
-    chains: dict[Path, Chain]
+    files: Mapping[Path, Checked]
     problem: AuditAltered | None
     compared: Compared | None = None
 
     def lines(self) -> Iterator[str]:
         """The same as text, without the problem."""
-        for path, chain in self.chains.items():
-            if not chain.problem:
-                last = f"; the last has hash {chain.hashes[-1]}" if chain.hashes else ""
-                yield f"Checked   {path}: {counted(chain.lines, 'line')}{last}"
-            if chain.without:
-                yield f"Note      Lines 1 to {chain.without} have no hash: an earlier version wrote them."
-            if chain.cut_short:
-                numbers = ", ".join(map(str, chain.cut_short))
-                yield f"Note      Incomplete text precedes line {numbers}: a failed write."
-        if not self.chains:
+        for path, found in self.files.items():
+            if not found.problem:
+                last = f"; the last has hash {found.hashes[-1]}" if found.hashes else ""
+                yield f"Checked   {path}: {counted(len(found.hashes), 'line')}{last}"
+        if not self.files:
             yield "No audit log yet."
         if self.compared and self.compared.earlier:
             yield f"Note      {counted(self.compared.earlier, 'line')} are older than this store."
@@ -64,13 +71,11 @@ class Verified:
         files = [
             {
                 "file": str(path),
-                "lines": chain.lines,
-                "lines_without_hash": chain.without,
-                "cut_short": list(chain.cut_short),
-                "last_hash": chain.hashes[-1] if chain.hashes else None,
-                "problem": chain.problem,
+                "lines": len(found.hashes),
+                "last_hash": found.hashes[-1] if found.hashes else None,
+                "problem": found.problem,
             }
-            for path, chain in self.chains.items()
+            for path, found in self.files.items()
         ]
         return {
             "intact": self.problem is None,
@@ -83,14 +88,11 @@ class Verified:
 
 def verify_files(files: Iterable[Path], expected: str | None) -> Verified:
     """Check each file, and that one of them has a line with the hash `expected`. Raises InputError."""
-    chains = {path: read_chain(path) for path in files}
-    for path, chain in chains.items():
-        if chain.problem:
-            return Verified(chains, AuditAltered(f"{path}: {chain.problem}.", fix=_COMPARE))
-    if expected and not any(expected.lower() in chain.hashes for chain in chains.values()):
-        what = f"No line has hash {expected}: lines were removed at the end, or the log was rewritten."
-        return Verified(chains, AuditAltered(what, fix=_COMPARE))
-    return Verified(chains, None)
+    checked = {path: check(path) for path in files}
+    what = [f"{path}: {found.problem}." for path, found in checked.items() if found.problem]
+    if expected and not any(expected.lower() in found.hashes for found in checked.values()):
+        what.append(f"No line has hash {expected}: lines were removed at the end, or the log was rewritten.")
+    return Verified(checked, AuditAltered(what[0], fix=_COMPARE) if what else None)
 
 
 def verify_store(store: Store, expected: str | None) -> Verified:
@@ -101,50 +103,23 @@ def verify_store(store: Store, expected: str | None) -> Verified:
     found = verify_files(audit_files(store.place), expected)
     if found.problem:
         return found
-    compared = compare(store)
-    return Verified(found.chains, contradiction(compared, audit_file(store.place)), compared)
+    compared = compare(store, found.files)
+    what = compared.contradiction(audit_file(store.place))
+    return Verified(found.files, AuditAltered(what, fix=_COMPARE) if what else None, compared)
 
 
-def contradiction(compared: Compared, log: Path) -> AuditAltered | None:
-    """How store and file contradict each other."""
-    sides = (
-        (compared.only_in_store, "The store", str(log), "They were removed from the file"),
-        (compared.only_in_file, str(log), "the store", "Somebody added them, or the store lost them"),
-    )
-    for lines, has, lacks, why in sides:
-        if lines:
-            first = lines[0]
-            return AuditAltered(
-                f"{has} has {counted(len(lines), 'line')} that {lacks} lacks, the first of "
-                f"{first.at:%Y-%m-%dT%H:%M:%SZ} ({first.vm}, {first.action}).",
-                fix=f"{why}; or a process was killed between the two. Compare with vnuma audit and a backup.",
-            )
-    return None
+def compare(store: Store, files: Mapping[Path, Checked]) -> Compared:
+    """Compare the store's lines of this home with its files, all of them, both ways.
 
-
-def compare(store: Store) -> Compared:
-    """Compare the store's lines of this home with its files, both ways. Raises InputError.
-
-    A line of 0.1.0 has no home: there it is its author's. Run names are not compared, since the store has
-    none for a run that only a file knows. Only this store's own file is compared with it, since 0.1.0 wrote
-    the changes of all database servers to one.
+    Only this store's own file is compared with it, since 0.1.0 wrote the changes of all database servers to
+    one.
     """
-    own = audit_file(store.place)
-    by_file = {file: list(read_audit_file(file)) for file in audit_files(store.place)}
-    there = [line for lines in by_file.values() for line in lines]
-    homes, people = {line.home for line in there if line.home}, {line.who for line in there}
     with store.read() as connection:
         stored, begun = audit.lines(connection), runs.store_begun(connection)
-    left = Counter(map(_content, there))
-    missing = []
-    for line in stored:
-        ours = line.home in homes | {audit_home()} if line.home else line.who in people | {holder()}
-        if ours and not left[_content(line)]:
-            missing.append(line)
-        left[_content(line)] -= 1
-    known = Counter(map(_content, stored))
     added, earlier, compared = list[AuditLine](), 0, False
-    for line in by_file.get(own, []):
+    known = Counter(map(_content, stored))
+    own = files.get(audit_file(store.place))
+    for line in own.lines if own else ():
         if known[_content(line)]:
             known[_content(line)] -= 1
             compared = True
@@ -152,8 +127,38 @@ def compare(store: Store) -> Compared:
             added.append(line)
         else:
             earlier += 1
-    return Compared(missing, added, earlier)
+    return Compared(_without_text(stored, files), added, earlier)
+
+
+def _without_text(stored: Iterable[AuditLine], files: Mapping[Path, Checked]) -> list[AuditLine]:
+    """The rows of this home that no file has, or has unfinished although their change went on.
+
+    A row of 0.1.0 has no home: there it is its author's.
+    """
+    there = [line for found in files.values() for line in found.lines]
+    homes = {line.home for line in there if line.home} | {audit_home()}
+    people = {line.who for line in there} | {holder()}
+    finished = Counter(map(_content, there))
+    begun = Counter(_content(line) for found in files.values() for line in found.unfinished)
+    missing, ended = list[AuditLine](), dict[tuple[str, str], AuditLine | None]()
+    for row in stored:
+        if not (row.home in homes if row.home else row.who in people):
+            continue
+        content, change = _content(row), (row.vm_key, row.action)
+        if finished[content]:
+            finished[content] -= 1
+            if row.outcome not in ("intended", "noted") and (intent := ended.pop(change, None)):
+                missing.append(intent)
+            ended.pop(change, None)
+        elif begun[content]:
+            begun[content] -= 1
+            if row.outcome == "intended":
+                ended[change] = row
+        else:
+            missing.append(row)
+    return missing
 
 
 def _content(line: AuditLine) -> str:
+    """A line without its run's name: the store has none for a run that only a file knows."""
     return canonical_json({key: value for key, value in as_json(line).items() if key != "run"})

@@ -20,7 +20,8 @@ from vnuma.domain.vm.setting import TYPED, Power, Value, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.journal import Journal, edits_of, read_audit_file
+from vnuma.engine.audit.journal import Journal, edits_of
+from vnuma.engine.audit.log_file import read_audit_file
 from vnuma.engine.lease.baseline_document import DEADLINES
 from vnuma.engine.lease.foreign_changes import written
 from vnuma.engine.lease.identity import find_by_key

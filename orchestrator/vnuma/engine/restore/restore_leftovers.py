@@ -11,8 +11,8 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.locking import name_of
 from vnuma.engine.access.places import audit_files
-from vnuma.engine.audit.chain import read_chain
-from vnuma.engine.audit.verify import compare, contradiction
+from vnuma.engine.audit.log_file import check
+from vnuma.engine.audit.verify import compare
 from vnuma.engine.cell.dataset import dataset_exists
 from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.run_mark import parse_mark
@@ -182,9 +182,10 @@ def show_by_audit(store: Store, file: Path, wanted: RestoreRequest) -> list[str]
 
 def _doubts(store: Store, file: Path) -> list[str]:
     """Why the restored state may not be the original one: even an altered log is the only record."""
-    found = [f"{file}: {problem}." for problem in [read_chain(file).problem] if problem]
-    if file in audit_files(store.place) and (other := contradiction(compare(store), file)):
-        found.append(other.what)
+    files = {one: check(one) for one in {file, *audit_files(store.place)}}
+    found = [f"{file}: {problem}." for problem in [files[file].problem] if problem]
+    if file in audit_files(store.place):
+        found += filter(None, [compare(store, files).contradiction(file)])
     return [f"Note      {words} Compare the restored settings with a backup." for words in found]
 
 
