@@ -5,6 +5,7 @@ It is other people's data, so it is not in this repository. VNUMA_RECORDINGS nam
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from ruamel.yaml import YAML
 
 from tests.support.replay import FOLDER
 from vnuma.domain.vm.server import windows_of_banner
-from vnuma.sqlserver.client.failures import translate
+from vnuma.sqlserver.client.failures import natives, sqlstate, translate
 from vnuma.sqlserver.client.statistics_time import read_times
 from vnuma.vsphere.counters import counter_ids
 from vnuma.vsphere.facts import Place, host_facts, vm_facts
@@ -132,9 +133,12 @@ def test_counters_have_the_servers_ids() -> None:
 
 @pytest.mark.parametrize("error", _listed("sql/errors.yml"), ids=lambda error: error["becomes"])
 def test_an_error_of_sql_server_becomes_the_right_one(error: Any) -> None:
-    """Texts of Microsoft's drivers on Linux and Windows."""
+    """Texts of Microsoft's drivers on Linux and Windows, with SQLSTATE and every number that they have."""
     raised = getattr(pyodbc, error["raised"])(*error["args"])
+    state, text = error["args"]
+    numbers = re.findall(r"\((\d+)\)(?= \(SQL|;|$)", text)
 
+    assert (sqlstate(raised), list(natives(raised))) == (state, [int(number) for number in numbers])
     assert type(translate(raised, "statement")).__name__ == error["becomes"]
 
 

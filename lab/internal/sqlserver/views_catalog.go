@@ -2,6 +2,7 @@ package sqlserver
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"vnuma.dev/lab/internal/tds"
@@ -22,7 +23,27 @@ func init() {
 	addView("sys.partitions", "", "object_id int, index_id int, hobt_id bigint, rows bigint", partitions)
 	addView("sys.configurations", "", `name nvarchar(35), value bigint, minimum bigint, maximum bigint, value_in_use bigint,
 		description nvarchar(255)`, configurations)
+	addView("sys.messages", "", "message_id int, language_id smallint, severity tinyint, text nvarchar(2048)", listedMessages)
 	addView("sys.database_scoped_configurations", "13.0.0", "configuration_id int, name nvarchar(60), value int", scopedConfigurations)
+}
+
+// english is the language of the messages.
+const english = 1033
+
+// severities of messages that clients act on: unknown columns and objects, a missing right, databases that do not exist,
+// are not readable or cannot be opened, a server shutting down, refused logins.
+// Source: https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
+var severities = map[int]int{
+	207: 16, 208: 16, 229: 14, 911: 16, 976: 14, 4060: 11, 6005: 10, 8134: 16,
+	18401: 14, 18456: 14, 18470: 14, 18486: 14, 18487: 14, 18488: 14,
+}
+
+func listedMessages(*viewContext) []viewRow {
+	var rows []viewRow
+	for _, number := range slices.Sorted(maps.Keys(severities)) {
+		rows = append(rows, viewRow{"message_id": number, "language_id": english, "severity": severities[number], "text": refusals[number]})
+	}
+	return rows
 }
 
 // scopedConfigurations has only the option that rules need: DOP feedback, on by default since 2025.

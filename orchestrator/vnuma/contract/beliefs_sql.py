@@ -117,6 +117,30 @@ def test_batch(asked: AskedSql, says: str, batch: str, parts: str) -> None:
     expect(", ".join(map(str, asked.events(batch))), parts)
 
 
+@source(f"{_TSQL}language-elements/try-catch-transact-sql")
+def test_error_is_caught(asked: AskedSql) -> None:
+    """`CATCH` has number, severity and state of the error that it caught: 8134, 16, 1."""
+    parts = "ERROR_NUMBER() AS n, ERROR_SEVERITY() AS v, ERROR_STATE() AS s"
+    batch = f"DECLARE @b int; BEGIN TRY SET @b = 1 / 0 END TRY BEGIN CATCH SELECT {parts} END CATCH"
+    expect([tuple(row) for row in asked.rows(batch)], [(8134, 16, 1)])
+
+
+_SEVERITIES = {
+    **{207: 16, 208: 16, 229: 14, 911: 16, 976: 14, 4060: 11, 6005: 10, 8134: 16},
+    **dict.fromkeys((18401, 18456, 18470, 18486, 18487, 18488), 14),
+}
+
+
+@source(_ERRORS)
+@pytest.mark.parametrize(
+    ("number", "severity"), [pytest.param(*entry, id=f"of_{entry[0]}") for entry in _SEVERITIES.items()]
+)
+def test_severity(asked: AskedSql, number: int, severity: int) -> None:
+    """Message {number} has severity {severity}."""
+    one = f"SELECT severity FROM sys.messages WHERE message_id = {number} AND language_id = 1033"
+    expect(asked.value(one), severity)
+
+
 @source(f"{_TSQL}functions/error-transact-sql")
 @pytest.mark.parametrize(
     ("says", "before", "number"),
