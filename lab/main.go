@@ -121,7 +121,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	machines, err := startMachines(played, model, dir)
+	machines, err := startMachines(played, model, dir, services, addresses)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,11 @@ func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *ser
 			return nil, err
 		}
 		host := played.HostOf(vm).Name
-		vms = append(vms, vcenter.Event{"name": vm.Name, "path": vm.Path(), "host": host, "sql": endpoint})
+		told := vcenter.Event{"name": vm.Name, "path": vm.Path(), "host": host}
+		if endpoint != nil {
+			told["sql"] = endpoint
+		}
+		vms = append(vms, told)
 	}
 	return vcenter.Event{
 		"event": "ready",

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ const (
 	nodePorts = 2 // further ports of each SQL Server, for mapping to NUMA nodes
 )
 
-// services are the SQL Servers inside the scenario's VMs.
+// services are what runs inside the scenario's VMs: SQL Servers, and Linux guests.
 type services struct {
 	guests map[string]guest.Service // by inventory path
 	ports  map[string][]int         // each one's further ports
@@ -43,6 +44,9 @@ func newServices(
 	made := &services{guests: map[string]guest.Service{}, ports: map[string][]int{}}
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, vm := range played.VMs {
+		if slices.ContainsFunc(played.Machines, func(one scenario.Machine) bool { return one.VM == vm.Name }) {
+			continue
+		}
 		instance, err := sqlserver.New(sqlserver.Config{
 			Address: net.JoinHostPort(addresses[i], "0"), User: sqlUser, Password: password,
 			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition), Scenario: played.Name,
@@ -86,7 +90,11 @@ func guestAddress(i int) string {
 	return own
 }
 
+// endpoint is where a VM's SQL Server answers; nil without one.
 func (s *services) endpoint(vm scenario.VM) (vcenter.Event, error) {
+	if s.ports[vm.Path()] == nil {
+		return nil, nil
+	}
 	address, err := net.ResolveTCPAddr("tcp", s.guests[vm.Path()].Addr())
 	if err != nil {
 		return nil, err

@@ -72,7 +72,9 @@ class LabHandle:
         self.vcenter = VCenterEndpoint(
             vcenter["host"], vcenter["port"], vcenter["user"], password, Path(vcenter["ca_file"])
         )
-        self.vms: Mapping[str, SqlEndpoint] = _by_name([_sql_endpoint(vm, password) for vm in ready["vms"]])
+        self.vms: Mapping[str, SqlEndpoint] = _by_name(
+            [_sql_endpoint(vm, password) for vm in ready["vms"] if "sql" in vm]
+        )
 
     def __repr__(self) -> str:
         return f"LabHandle(pid={self.pid}, vms={sorted(self.vms)})"

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.lab import LabHandle
 from tests.support.lacking import skip_but_in_ci
-from vnuma.engine.access.lab_hosts import machine_variables
+from vnuma.engine.access.lab_hosts import machine_variables, shaped_by
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -48,14 +48,17 @@ def write_machines(folder: Path, lab: LabHandle) -> Path:
     if shutil.which("ssh") is None:
         skip_but_in_ci("no SSH client: Debian: apt install openssh-client")
     path = folder / "machines.json"
-    hosts = {machine.name: machine_variables(machine) for machine in lab.state.machines}
+    hosts = {
+        machine.name: machine_variables(machine) | shaped_by(lab.state, machine.vm)
+        for machine in lab.state.machines
+    }
     path.write_text(json.dumps({"all": {"hosts": hosts}}), encoding="utf-8")
     return path
 
 
-def ask_machine(lab: LabHandle, script: str) -> str:
-    """What a script prints on the lab's one Linux machine, by SSH alone. It has to succeed."""
-    (machine,) = lab.state.machines
+def ask_machine(lab: LabHandle, script: str, name: str | None = None) -> str:
+    """What a script prints on the lab's Linux machine of that name, or its only one. It has to succeed."""
+    (machine,) = [one for one in lab.state.machines if name in (None, one.name)]
     known = f"UserKnownHostsFile={machine.known_hosts}"
     where = ["-F", "none", "-i", str(machine.key_file), "-o", known, "-p", str(machine.port)]
     command = ["ssh", *where, f"{machine.user}@{machine.host}", script]

@@ -6,7 +6,8 @@ import "time"
 // Boot is what the guest got at one power-on, decided from the configuration at that moment.
 type Boot struct {
 	VM             string
-	Number         int // 1 for the first power-on of this lab's VM
+	UUID           string // of its firmware
+	Number         int    // 1 for the first power-on of this lab's VM
 	PoweredOnAt    time.Time
 	UpFor          time.Duration // how long it had been up when the lab started
 	VCPUs          int

@@ -70,12 +70,16 @@ func (m *Machine) sysFiles() *entry {
 			says("meminfo", func(*process) string { return m.meminfo(number) }),
 		)
 	}
+	id := folder("id",
+		text("sys_vendor", fmt.Sprintf("simulated by vnuma-lab, scenario %s\n", m.config.Scenario)),
+		text("product_name", "simulated machine\n"),
+	)
+	if m.config.UUID != "" {
+		id.children["product_uuid"] = text("product_uuid", firmwareUUID(m.config.UUID)+"\n")
+	}
 	huge := setting("enabled", "always [madvise] never", chosenOf("always", "madvise", "never"))
 	return folder("sys",
-		folder("class", folder("dmi", folder("id",
-			text("sys_vendor", fmt.Sprintf("simulated by vnuma-lab, scenario %s\n", m.config.Scenario)),
-			text("product_name", "simulated machine\n"),
-		))),
+		folder("class", folder("dmi", id)),
 		folder("devices", folder("system", nodes)),
 		folder("fs", folder("cgroup", text("memory.max", "max\n"))),
 		folder("kernel", folder("mm", folder("transparent_hugepage", huge))),

@@ -27,6 +27,9 @@ type Config struct {
 	Scenario string
 	CPUModel string
 	Nodes    []Node
+	// HostNodes are the physical nodes of a VM's nodes; nil: each node is its own.
+	HostNodes []int
+	UUID      string // of the VM's firmware; empty: none is shown
 	// OtherReader is a node from which some program reads every file right after the caches were dropped; below 0: none.
 	OtherReader int
 	Cost        cost.Model
@@ -54,7 +57,7 @@ type Machine struct {
 
 // New is a machine that has just started.
 func New(config Config) *Machine {
-	m := &Machine{config: config, started: time.Now(), memory: newMemory(config.Nodes), nextPID: 400, running: map[int]*process{}, pipeWait: longestPipe}
+	m := &Machine{config: config, started: time.Now(), memory: newMemory(config.Nodes, config.HostNodes), nextPID: 400, running: map[int]*process{}, pipeWait: longestPipe}
 	m.changed = sync.NewCond(&m.mu)
 	m.root = m.files()
 	m.root.fix()

@@ -27,13 +27,17 @@ var errNoMemory = errors.New("Cannot allocate memory")
 
 // memory is the page cache: which file has how much on which node, in KB.
 type memory struct {
+	hosts           []int // the physical node of each
 	totalKB, usedKB []int64
 	held            map[*entry][]int64
 }
 
-func newMemory(nodes []Node) *memory {
-	m := &memory{held: map[*entry][]int64{}}
-	for _, node := range nodes {
+func newMemory(nodes []Node, hosts []int) *memory {
+	m := &memory{held: map[*entry][]int64{}, hosts: hosts}
+	for number, node := range nodes {
+		if hosts == nil {
+			m.hosts = append(m.hosts, number)
+		}
 		m.totalKB = append(m.totalKB, int64(node.MemoryMB)*1024)
 		m.usedKB = append(m.usedKB, int64(node.UsedMB)*1024)
 	}
@@ -65,13 +69,19 @@ func (m *memory) cachedKB(file *entry) int64 {
 	return all
 }
 
-// far is the share of a file's cached pages on other nodes than this.
+// far is the share of a file's cached pages that are on other physical nodes than this node.
 func (m *memory) far(file *entry, node int) float64 {
 	all := m.cachedKB(file)
 	if all == 0 {
 		return 0
 	}
-	return 1 - float64(m.held[file][node])/float64(all)
+	var near int64
+	for other, kb := range m.held[file] {
+		if m.hosts[other] == m.hosts[node] {
+			near += kb
+		}
+	}
+	return 1 - float64(near)/float64(all)
 }
 
 // drop frees the pages of files that are on a disk.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"vnuma.dev/lab/internal/ports"
 )
 
 // User is the one account of every machine.
@@ -28,12 +30,15 @@ const (
 
 // Server is a machine's SSH server: commands by `exec`, one user, one key.
 type Server struct {
-	machine  *Machine
+	address  string
 	listener net.Listener
 	config   *ssh.ServerConfig
 	log      *slog.Logger
 	keyFile  string
 	known    string
+
+	gate   sync.RWMutex // write-locked while paused
+	paused bool
 
 	mu          sync.Mutex
 	connections map[net.Conn]bool
@@ -41,11 +46,24 @@ type Server struct {
 	working     sync.WaitGroup
 }
 
-// Serve starts the server on a free port of the loopback interface. The client's key and the file of known hosts are
-// written into a folder, for the user alone.
+// Serve starts the server on a free port of the loopback interface.
 func Serve(machine *Machine, folder string, log *slog.Logger) (*Server, error) {
-	s := &Server{machine: machine, log: log, connections: map[net.Conn]bool{},
-		keyFile: filepath.Join(folder, machine.config.Name+".key"), known: filepath.Join(folder, machine.config.Name+".known_hosts")}
+	s, err := newServer(machine.config.Name, "127.0.0.1:0", folder, log)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.listen(machine)
+}
+
+// newServer reserves an address. The client's key and the file of known hosts are written into a folder, for the user
+// alone.
+func newServer(name, address, folder string, log *slog.Logger) (*Server, error) {
+	reserved, err := ports.Reserve(address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{address: reserved, log: log, connections: map[net.Conn]bool{},
+		keyFile: filepath.Join(folder, name+".key"), known: filepath.Join(folder, name+".known_hosts")}
 	authorized, err := clientKey(s.keyFile)
 	if err != nil {
 		return nil, err
@@ -60,16 +78,25 @@ func Serve(machine *Machine, folder string, log *slog.Logger) (*Server, error) {
 	}
 	s.config = &ssh.ServerConfig{PublicKeyCallback: onlyKey(authorized), ServerVersion: "SSH-2.0-vnuma-lab"}
 	s.config.AddHostKey(hostKey)
-	if s.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	host, port, err := net.SplitHostPort(s.address)
+	if err != nil {
 		return nil, err
 	}
-	line := fmt.Sprintf("[127.0.0.1]:%d %s", s.Port(), ssh.MarshalAuthorizedKey(hostKey.PublicKey()))
-	if err := os.WriteFile(s.known, []byte(line), 0o600); err != nil {
-		s.listener.Close()
-		return nil, err
+	line := fmt.Sprintf("[%s]:%s %s", host, port, ssh.MarshalAuthorizedKey(hostKey.PublicKey()))
+	return s, os.WriteFile(s.known, []byte(line), 0o600)
+}
+
+// listen serves a machine from now on; it may again after Close.
+func (s *Server) listen(machine *Machine) error {
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return err
 	}
-	go s.accept()
-	return s, nil
+	s.mu.Lock()
+	s.listener, s.closed = listener, false
+	s.mu.Unlock()
+	go s.accept(listener, machine)
+	return nil
 }
 
 // clientKey makes the key with which the user logs in.
@@ -102,8 +129,14 @@ func onlyKey(authorized ssh.PublicKey) func(ssh.ConnMetadata, ssh.PublicKey) (*s
 	}
 }
 
-// Port is where it listens.
-func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
+// Addr is where it listens, as host and port.
+func (s *Server) Addr() *net.TCPAddr {
+	address, err := net.ResolveTCPAddr("tcp", s.address)
+	if err != nil { // it is a reserved one
+		panic(err)
+	}
+	return address
+}
 
 // KeyFile is the private key of the machine's user.
 func (s *Server) KeyFile() string { return s.keyFile }
@@ -115,7 +148,9 @@ func (s *Server) KnownHosts() string { return s.known }
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	s.listener.Close()
+	if s.listener != nil {
+		s.listener.Close()
+	}
 	for connection := range s.connections {
 		connection.Close()
 	}
@@ -123,9 +158,33 @@ func (s *Server) Close() {
 	s.working.Wait()
 }
 
-func (s *Server) accept() {
+func (s *Server) pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.paused {
+		s.paused = true
+		s.gate.Lock()
+	}
+}
+
+func (s *Server) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused {
+		s.paused = false
+		s.gate.Unlock()
+	}
+}
+
+// awaitResume returns at once unless there is a pause.
+func (s *Server) awaitResume() {
+	s.gate.RLock()
+	s.gate.RUnlock()
+}
+
+func (s *Server) accept(listener net.Listener, machine *Machine) {
 	for {
-		connection, err := s.listener.Accept()
+		connection, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -138,7 +197,7 @@ func (s *Server) accept() {
 			connection.Close()
 			return
 		}
-		go s.serve(connection)
+		go s.serve(connection, machine)
 	}
 }
 
@@ -152,7 +211,7 @@ func (s *Server) keep(connection net.Conn) bool {
 	return !s.closed
 }
 
-func (s *Server) serve(connection net.Conn) {
+func (s *Server) serve(connection net.Conn, machine *Machine) {
 	defer s.working.Done()
 	defer func() {
 		connection.Close()
@@ -160,6 +219,7 @@ func (s *Server) serve(connection net.Conn) {
 		delete(s.connections, connection)
 		s.mu.Unlock()
 	}()
+	s.awaitResume()
 	connection.SetDeadline(time.Now().Add(longestLogin))
 	_, channels, requests, err := ssh.NewServerConn(connection, s.config)
 	connection.SetDeadline(time.Time{})
@@ -179,12 +239,12 @@ func (s *Server) serve(connection net.Conn) {
 		if err != nil {
 			return
 		}
-		go s.session(channel, asked)
+		go s.session(machine, channel, asked)
 	}
 }
 
 // session runs the one command of a channel. A terminal puts everything on the standard output, lines ended by CR LF.
-func (s *Server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
+func (s *Server) session(machine *Machine, channel ssh.Channel, requests <-chan *ssh.Request) {
 	var terminal, runs bool
 	for request := range requests {
 		switch request.Type {
@@ -199,7 +259,7 @@ func (s *Server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 			request.Reply(accepted, nil)
 			if accepted {
 				runs = true
-				go s.run(channel, asked.Command, terminal)
+				go s.run(machine, channel, asked.Command, terminal)
 			}
 		default:
 			request.Reply(false, nil) // the lab's machine has no interactive shell
@@ -207,13 +267,14 @@ func (s *Server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 	}
 }
 
-func (s *Server) run(channel ssh.Channel, command string, terminal bool) {
+func (s *Server) run(machine *Machine, channel ssh.Channel, command string, terminal bool) {
+	s.awaitResume()
 	var stdout, stderr io.Writer = channel, channel.Stderr()
 	if terminal {
 		stdout = carriage{channel}
 		stderr = stdout
 	}
-	status := s.machine.Run(command, channel, &whole{to: stdout}, &whole{to: stderr})
+	status := machine.Run(command, channel, &whole{to: stdout}, &whole{to: stderr})
 	ended := struct{ Status uint32 }{uint32(status)}
 	channel.SendRequest("exit-status", false, ssh.Marshal(&ended)) // a client that has disconnected does not get it
 	channel.Close()

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -38,7 +36,7 @@ func dial(t *testing.T, s *Server, user, keyFile string) (*ssh.Client, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := ssh.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port())),
+	client, err := ssh.Dial("tcp", s.Addr().String(),
 		&ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)}, HostKeyCallback: known})
 	if err == nil {
 		t.Cleanup(func() { client.Close() })

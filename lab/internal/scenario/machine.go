@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Machine is a Linux machine outside vCenter, reached by SSH.
+// Machine is a Linux machine reached by SSH: outside vCenter, or the guest of a VM.
 type Machine struct {
 	Name        string        `yaml:"name"`
+	VM          string        `yaml:"vm"` // whose guest it is, with the nodes of each boot; empty: none
 	CPUModel    string        `yaml:"cpu_model"`
 	Nodes       []MachineNode `yaml:"nodes"`
 	OtherReader *int          `yaml:"other_reader"` // node from which a program reads what was dropped from the cache
@@ -64,7 +66,7 @@ func (m Machine) check() error {
 }
 
 func (s *Scenario) checkMachines() error {
-	names := map[string]bool{}
+	names, guests := map[string]bool{}, map[string]bool{}
 	for _, vm := range s.VMs {
 		names[vm.Name] = true
 	}
@@ -72,7 +74,13 @@ func (s *Scenario) checkMachines() error {
 		if err := machine.check(); err != nil {
 			return fmt.Errorf("machine %q: %w", machine.Name, err)
 		}
-		if names[machine.Name] {
+		if machine.VM != "" {
+			if !slices.ContainsFunc(s.VMs, func(vm VM) bool { return vm.Name == machine.VM }) || guests[machine.VM] {
+				return fmt.Errorf("machine %q: vm %q must be a VM without another guest", machine.Name, machine.VM)
+			}
+			guests[machine.VM] = true
+		}
+		if names[machine.Name] && machine.Name != machine.VM {
 			return fmt.Errorf("machine %q: the name is taken", machine.Name)
 		}
 		names[machine.Name] = true

@@ -53,7 +53,7 @@ func (m *machine) newBoot(number int, shape vnuma.VM, layout vnuma.Layout) *gues
 		up = time.Duration(m.scenario.Around.UpMinutes * float64(time.Minute))
 	}
 	return &guest.Boot{
-		VM: m.Name, Number: number, PoweredOnAt: time.Now().Add(-up), UpFor: up,
+		VM: m.Name, UUID: m.Config.Uuid, Number: number, PoweredOnAt: time.Now().Add(-up), UpFor: up,
 		VCPUs: shape.VCPUs, Sockets: shape.VCPUs / layout.CoresPerSocket, CoresPerSocket: layout.CoresPerSocket,
 		MemoryMB: int64(m.Config.Hardware.MemoryMB), Nodes: vnuma.VCPUs(layout.Sizes), Affinity: m.affinity(),
 		FullyReserved: m.allMemoryReserved(),

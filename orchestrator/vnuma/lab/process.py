@@ -42,7 +42,10 @@ class LabVm:
 
 @dataclass(frozen=True)
 class LabMachine:
-    """A Linux machine of a running lab, reached by SSH with the key in `key_file`."""
+    """A Linux machine of a running lab, reached by SSH with the key in `key_file`.
+
+    `vm` is the path of the VM whose guest it is; None for one outside vCenter.
+    """
 
     name: str
     host: str
@@ -50,6 +53,7 @@ class LabMachine:
     user: str
     key_file: Path
     known_hosts: Path
+    vm: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class LabState:
         vms = (
             LabVm(vm["name"], vm["path"], sql["host"], sql["port"], sql["user"], tuple(sql["node_ports"]))
             for vm in event["vms"]
-            for sql in (vm["sql"],)
+            if (sql := vm.get("sql"))
         )
         return cls(
             pid=event["pid"],

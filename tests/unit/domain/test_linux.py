@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.vm.linux import linux_facts
+from vnuma.domain.vm.linux import linux_facts, same_uuid
 from vnuma.words.provenance import banner, emulated_by
 
 ANSWER = """Last login: never
@@ -116,3 +116,29 @@ def test_figures_of_an_emulator_say_so() -> None:
     assert banner(emulated_by("QEMU without KVM")) == "EMULATED (QEMU without KVM): not measured on hardware"
     assert banner("paper") == "SIMULATED (lab, scenario paper): not measured on hardware"
     assert banner(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("shown", "same"),
+    [
+        ("420D2CF8-0A1B-2C3D-4E5F-60718293A4B5", True),
+        ("f82c0d42-1b0a-3d2c-4e5f-60718293a4b5", True),
+        ("420d2cf8-0a1b-2c3d-4e5f-60718293a4b6", False),
+        ("", False),
+    ],
+    ids=["as written", "little-endian", "another", "none"],
+)
+def test_a_guest_shows_its_vms_uuid_in_either_byte_order(shown: str, same: bool) -> None:
+    """Firmware before and after SMBIOS 2.6 differs; no UUID proves nothing."""
+    assert same_uuid(shown, "420d2cf8-0a1b-2c3d-4e5f-60718293a4b5") is same
+
+
+def test_an_arms_nodes_share_the_guests_memory() -> None:
+    """What a workload needs is held against the arm's predicted nodes, not against the present ones."""
+    seen = linux_facts(ANSWER.format(cpu="x", clocks="tsc")).with_nodes((8, 8), 65536)
+
+    assert [(node.id, node.cpus[0], len(node.cpus), node.free_mb) for node in seen.nodes] == [
+        (0, 0, 8, 32768),
+        (1, 8, 8, 32768),
+    ]
+    assert seen.allowed_nodes == (0, 1)

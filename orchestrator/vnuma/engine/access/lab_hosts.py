@@ -21,7 +21,8 @@ def lab_hosts() -> Hosts:
     state = lab.status()
     if state is None:
         return {}
-    return _vms(state) | {machine.name: machine_variables(machine) for machine in state.machines}
+    machines = {one.name: machine_variables(one) | shaped_by(state, one.vm) for one in state.machines}
+    return _vms(state) | machines
 
 
 def _vms(state: LabState) -> Hosts:
@@ -29,14 +30,7 @@ def _vms(state: LabState) -> Hosts:
     names = [vm.name for vm in state.vms]
     return {
         (vm.name if names.count(vm.name) == 1 else vm.path.strip("/").replace("/", "_")): {
-            "vnuma_vm": vm.path,
-            "vnuma_vcenter": {
-                "host": state.host,
-                "port": state.port,
-                "user": state.user,
-                "password": password,
-                "ca_file": str(state.ca_file),
-            },
+            **shaped_by(state, vm.path),
             "vnuma_sql": {
                 "host": vm.sql_host,
                 "port": vm.sql_port,
@@ -45,9 +39,21 @@ def _vms(state: LabState) -> Hosts:
                 "password": password,
                 "ca_file": str(state.ca_file),
             },
-            "vnuma_test_clone": True,
         }
         for vm in state.vms
+    }
+
+
+def shaped_by(state: LabState, path: str | None) -> dict[str, Any]:
+    """How the VM at that path is shaped; nothing for a machine outside vCenter."""
+    if not path:
+        return {}
+    vcenter = {"host": state.host, "port": state.port, "user": state.user, "ca_file": str(state.ca_file)}
+    password = {"file": str(state.password_file)}
+    return {
+        "vnuma_vm": path,
+        "vnuma_vcenter": vcenter | {"password": password},
+        "vnuma_test_clone": True,
     }
 
 

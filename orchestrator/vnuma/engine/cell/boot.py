@@ -80,7 +80,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> GuestView | None:
         if "sql_server" in context.study.workload.needs:
             looked, inside, wrong = _sql_server_ready(context, attempt, looked)
         else:
-            inside, wrong = shell_ready(context, looked), ()
+            inside, wrong = shell_ready(context, attempt, looked), ()
         judgement = _judged(context, attempt, looked, inside, wrong)
         _record(context, attempt, looked, inside, judgement)
         if not judgement.counts:

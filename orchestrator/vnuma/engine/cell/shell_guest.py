@@ -5,28 +5,47 @@ from __future__ import annotations
 from functools import partial
 
 from vnuma.domain.topology.evidence import LogEvidence
-from vnuma.domain.vm.linux import same_uuid
+from vnuma.domain.vm.linux import LinuxFacts, same_uuid
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.guest_shell import answering, facts_of
 from vnuma.engine.cell.booted import GuestView, VsphereView
+from vnuma.engine.lease.attempt import Attempt, add_facts
 from vnuma.engine.lease.vcenter_retry import refuse_if_stopped
 from vnuma.errors import WrongServer
-from vnuma.workloads.shell import linux_question
+from vnuma.store import facts
+from vnuma.workloads.shell import Shell, linux_question
+
+PROOF = "guest_identity"
+"""Fact of an attempt: the firmware's UUID by which the guest was proven to be the VM's."""
 
 
-def shell_ready(context: VmContext, looked: VsphereView) -> GuestView:
+def shell_ready(context: VmContext, attempt: Attempt, looked: VsphereView) -> GuestView:
     """Wait until the guest answers, and prove by its firmware's UUID that it is the VM's.
 
     Raises MachineUnreachable at the deadline, WrongServer for another machine's shell, Interrupted.
     """
-    name, deadline_s = context.vm.name, context.study.power.sql_timeout_s
     heed = partial(refuse_if_stopped, context, "It waited for the guest.")
-    seen = facts_of(name, answering(context.shell(), deadline_s, heed).run(linux_question("/")))
-    if not same_uuid(seen.uuid, looked.bios_uuid):
-        raise WrongServer(
-            f"Ansible's connection to {name} reaches another machine: its firmware shows the UUID "
-            f"{seen.uuid or 'none'}, the VM has {looked.bios_uuid}. Nothing was written to it.",
-            fix="Correct ansible_host in the inventory.",
-        )
+    shell = answering(context.shell(), context.study.power.sql_timeout_s, heed)
+    seen = guest_of_vm(context.vm.name, shell, looked.bios_uuid)
+    add_facts(context, attempt, PROOF, {"uuid": looked.bios_uuid})
     why_not = looked.log.why_not or "it is read only beside SQL Server's view"
     return GuestView(seen.topology, {"linux": seen.kernel}, None, LogEvidence(why_not=why_not))
+
+
+def guest_of_vm(name: str, shell: Shell, bios_uuid: str) -> LinuxFacts:
+    """What the shell's machine says of itself. Raises WrongServer unless it is the VM with that firmware."""
+    seen = facts_of(name, shell.run(linux_question("/")))
+    if same_uuid(seen.uuid, bios_uuid):
+        return seen
+    raise WrongServer(
+        f"Ansible's connection to {name} reaches another machine: its firmware shows the UUID "
+        f"{seen.uuid or 'none'}, the VM has {bios_uuid}. Nothing was written to it.",
+        fix="Correct ansible_host in the inventory.",
+    )
+
+
+def proven_uuid(context: VmContext) -> str | None:
+    """The UUID by which this run has proven the VM's guest; None where it never did, and wrote nothing."""
+    run, vm = context.run, context.vm
+    fact = context.store.ask(lambda read: facts.last_of_vm(read, run.id, vm.vm_key, PROOF))
+    return str(fact.value) if fact else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from vnuma.engine.access.context import VmContext, refuse_unshaped, study_of
 from vnuma.engine.access.guest_shell import PlayedShell
 from vnuma.engine.access.inventory import stored_target
+from vnuma.engine.cell.shell_guest import proven_uuid
 from vnuma.engine.restore.restore import Choice, PartRestore, Restoration
 from vnuma.engine.restore.restore_guest import GuestRestoration
 from vnuma.engine.restore.restore_vm import VmRestoration
@@ -34,8 +35,9 @@ def _parts(context: VmContext, choice: Choice, say: Say) -> Iterator[PartRestore
     if context.target.vcenter:
         yield VmRestoration(context, choice, say)
     if "shell" in context.study.workload.needs:
-        booting_s = context.study.power.sql_timeout_s if context.target.vcenter else 0
-        yield GuestRestoration(context, choice, say, booting_s)
+        uuid = proven_uuid(context)
+        if uuid or context.target.vcenter is None:
+            yield GuestRestoration(context, choice, say, uuid)
 
 
 def restoration_from_store(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.guest_shell import answering
 from vnuma.engine.access.locking import vm_lock
+from vnuma.engine.cell.shell_guest import guest_of_vm
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
 from vnuma.engine.restore.restore import (
@@ -18,14 +19,15 @@ from vnuma.engine.restore.restore import (
     kept_settings,
 )
 from vnuma.workloads.interface import shell_workload_named
+from vnuma.workloads.shell import Shell
 
 
 @dataclass(frozen=True)
 class GuestRestoration(PartRestore):
     """The restore through a root shell. A boot resets kernel settings, so a shaped VM has none to restore."""
 
-    wait_s: float
-    """How long a guest that was just booted may take to answer."""
+    bios_uuid: str | None
+    """The UUID of the VM whose guest it must be, which is booting; None where nothing boots it."""
 
     def plan(self) -> RestorePlan:
         """See `PartRestore`. Files are removed as well, whatever the settings are."""
@@ -50,7 +52,7 @@ class GuestRestoration(PartRestore):
             if vm.baseline is None:
                 return Restored(vm.name, 0, 0, None, begun=False)
             workload = context.study.workload
-            shell_workload_named(workload.name).remove(answering(self.context.shell(), self.wait_s), workload)
+            shell_workload_named(workload.name).remove(self._proven(), workload)
             edits = self._edits()
             kernel.switch(
                 self.context.shell(),
@@ -62,6 +64,15 @@ class GuestRestoration(PartRestore):
             now = self._now(before)
         equal = sum(now.get(name) == value for name, value in before.items())
         return Restored(vm.name, len(before), equal, None, tuple(edits.values()))
+
+    def _proven(self) -> Shell:
+        """The shell, once the guest answers. Raises WrongServer for another machine's."""
+        context = self.context
+        if self.bios_uuid is None:
+            return context.shell()
+        shell = answering(context.shell(), context.study.power.sql_timeout_s)
+        guest_of_vm(context.vm.name, shell, self.bios_uuid)
+        return shell
 
     def _now(self, names: dict[str, str]) -> dict[str, str]:
         return kernel.read(self.context.shell(), names) if names else {}

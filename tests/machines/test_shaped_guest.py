@@ -1,0 +1,108 @@
+"""`page_cache` in a Linux guest of a VM that is shaped and booted for each arm, on the lab."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.looking import settings_now
+from tests.support.site import ask_machine, write_machines
+from vnuma.engine.access.places import store_url
+from vnuma.report.model.model import load_run
+from vnuma.store.open import open_store
+from vnuma.store.rows import Attempt, Outcome
+
+VM: dict[str, Any] = {"name": "linux16", "vcpus": 16, "memory_gb": 64}
+SHAPED = {"name": "shaped", "vms": [VM], "machines": [{"name": "linux16", "vm": "linux16"}]}
+
+STUDY: dict[str, Any] = {
+    "name": "shaped",
+    "vm": "linux16",
+    "vcpus": 16,
+    "reference": "local",
+    "arms": [
+        {"topology": "2x8", "name": "local", "workload": {"cpu_node": 0, "memory_node": 0}},
+        {"topology": "2x8", "name": "remote", "workload": {"cpu_node": 0, "memory_node": 1}},
+        {"topology": "1x16", "name": "whole"},
+    ],
+    "all_arms": {"affinity": {"physical_cores": [0, 1]}, "memory_reservation": "locked"},
+    "design": {"blocks": 1, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 2},
+    "workload": {"name": "page_cache", "sizes": [64], "forms": ["single"], "transparent_hugepages": "never"},
+    "power": {"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": 60},
+    "limits": {"attempts_per_cell": 1},
+}
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    """STUDY with other values, as a file."""
+    path = folder / "shaped.yml"
+    path.write_text(json.dumps(STUDY | changes), encoding="utf-8")
+    return path
+
+
+def test_a_linux_guest_is_measured_in_the_shape_of_each_arm(tmp_path: Path, lab: LabFactory) -> None:
+    """From plan to restore: the guest shows each arm's nodes, remote memory costs, the VM is as before."""
+    running = lab(SHAPED)
+    study, inventory = written(tmp_path), write_machines(tmp_path, running)
+    before = settings_now(running, "linux16")
+
+    planned = vnuma("plan", study, "-i", inventory, "--format", "json")
+    ran = vnuma("run", study, "-i", inventory)
+
+    (target,) = json.loads(planned.out)["vms"]
+    assert [len(arm["prediction"]["node_sizes"]) for arm in target["arms"]] == [2, 2, 1]
+    assert target["replicate"] == "boot"
+    assert ran.code == 0, ran.text
+    assert "3 of 3 cells valid" in ran.text
+    loaded = load_run(open_store(store_url()), "latest")
+    (vm,) = loaded.vms
+    attempts = loaded.attempts_of(vm, Outcome.VALID)
+    assert {one.arm: nodes_of(one) for one in attempts} == NODES
+    medians = {one["arm"]: one["median"] for one in figures()}
+    assert medians["local"] == pytest.approx(medians["whole"], rel=0.01)
+    assert medians["local"] / medians["remote"] == pytest.approx(REMOTE_COST, rel=0.01)
+    assert settings_now(running, "linux16") == before
+    assert "vnuma" not in ask_machine(running, "ls /var/tmp /dev/shm")
+
+
+NODES = {"local": 2, "remote": 2, "whole": 1}
+REMOTE_COST = 0.30021 / 0.244703
+"""Seconds from another physical node over those from the own one (Closson 2009), as the lab has them."""
+
+
+def nodes_of(attempt: Attempt) -> int:
+    """How many nodes the guest showed in that attempt's boot."""
+    effective: Any = attempt.effective
+    return int(effective["guest"]["numa_nodes"])
+
+
+def figures() -> list[dict[str, Any]]:
+    """The newest run's line for each arm."""
+    document = json.loads(vnuma("results", "latest", "--format", "json").out)
+    (size,) = document["analyses"][0]["sizes"]
+    arms: list[dict[str, Any]] = size["arms"]
+    return arms
+
+
+def test_another_machine_at_the_guests_address_is_not_measured(tmp_path: Path, lab: LabFactory) -> None:
+    """Its firmware shows another UUID than the VM's: nothing is written there, and no cell counts."""
+    running = lab({**SHAPED, "machines": [*SHAPED["machines"], {"name": "stranger"}]})
+    study, inventory = written(tmp_path, arms=STUDY["arms"][:1]), write_machines(tmp_path, running)
+    site = json.loads(inventory.read_text(encoding="utf-8"))
+    hosts = site["all"]["hosts"]
+    stranger = hosts.pop("stranger")
+    hosts["linux16"] |= stranger
+    kept = "/var/tmp/vnuma-page-cache/read.own"
+    ask_machine(running, f"mkdir -p {kept}", "stranger")
+    inventory.write_text(json.dumps(site), encoding="utf-8")
+
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert ran.code == 6
+    assert "reaches another machine" in " ".join(ran.text.split())
+    ask_machine(running, f"test -d {kept}", "stranger")
