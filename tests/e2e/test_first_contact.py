@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma_here
+from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from tests.vsphere.support import vcenter_of
 from tools.lab_learn import learn
 from tools.properties_doc import seen
+from vnuma.engine.doctor import first_contact
 from vnuma.engine.doctor.first_contact import MOST_BYTES
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.recording import HOST_OPTIONS
@@ -59,6 +62,18 @@ def test_a_recording_names_nobody_and_is_kept_for_replay(lab: LabFactory, tmp_pa
     learned = learn(file, tmp_path / "recorded")
     assert learned.name == "lab-8.0.3-sql-15.0.4430.1.yml"
     assert learned.read_text(encoding="utf-8") == text
+
+
+def test_answers_that_do_not_fit_are_not_written(
+    shared_lab: LabHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few entries of each list are kept, the file never exceeds its limit."""
+    monkeypatch.setattr(first_contact, "MOST_BYTES", 5_000)
+    file = tmp_path / "contact.yml"
+
+    ran = vnuma_here("doctor", "sql16", "-i", write_inventory(tmp_path, shared_lab), "--record", file)
+
+    assert (ran.code, file.exists()) == (4, False)
 
 
 def _of_the_lab(running: object) -> tuple[list[str], list[str]]:

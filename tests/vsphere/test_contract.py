@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 from pyVmomi import vim
 
-from tests.support.cli import on_terminal, vnuma
+from tests.support.cli import on_terminal, vnuma, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from tests.vsphere.support import LabFactory, Login, vcenter_of
@@ -106,9 +106,9 @@ def test_the_lab_plays_each_belief_and_the_clone_is_restored(
     answers = ask(tmp_path, running)
 
     assert seen_of(answers.beliefs, Verdict.DIFFERS) == {}
-    concerns_others = {"vm.locked_reservation", "cluster.drs", "guest.none_while_off"}
+    concerns_others = {"cluster.drs", "guest.none_while_off"}
     if power == "off":
-        concerns_others |= {"guest.state", "guest.addresses"}
+        concerns_others |= {"guest.running"}
         concerns_others -= {"guest.none_while_off"}
     assert set(seen_of(answers.beliefs, Verdict.NOT_EVALUABLE)) <= concerns_others
     assert unchanged(before, now(running))
@@ -240,7 +240,7 @@ def test_ctrl_c_puts_the_clone_back(lab: LabFactory, tmp_path: Path, monkeypatch
     answers = ask(tmp_path, running)
 
     assert isinstance(answers.cut_short, Interrupted)
-    assert seen_of(answers.beliefs, Verdict.HELD).keys() >= {"vm.power_state", "version.moves"}
+    assert seen_of(answers.beliefs, Verdict.HELD).keys() >= {"word.powerState", "version.stale_is_refused"}
     assert len(answers.beliefs) == len(ALL)
     assert unchanged(before, now(running))
     assert contract_run().state is RunState.STOPPED
@@ -251,7 +251,7 @@ def test_a_clone_that_cannot_be_restored_decides_the_exit_code(
 ) -> None:
     """After Ctrl-C too: the results are shown, and then that the VM is not at its baseline."""
     running = lab(boot=QUICK)
-    belief = beliefs_off.test_version_moves
+    belief = beliefs_off.test_version_stale_is_refused
 
     @wraps(belief)
     def then_stuck(asked: Clone) -> None:
@@ -259,15 +259,15 @@ def test_a_clone_that_cannot_be_restored_decides_the_exit_code(
         running.fault("reconfigure_refused", vm="sql16", times=0)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(beliefs_off, "test_version_moves", then_stuck)
+    monkeypatch.setattr(beliefs_off, "test_version_stale_is_refused", then_stuck)
 
     answers = ask(tmp_path, running)
     with pytest.raises(NotAtBaseline) as caught:
         tell(answers, tmp_path / "contract.json")
 
     assert caught.value.exit_code == 7
-    assert "version.moves" in capsys.readouterr().out
-    assert "version.moves" in (tmp_path / "contract.json").read_text(encoding="utf-8")
+    assert "version.stale_is_refused" in capsys.readouterr().out
+    assert "version.stale_is_refused" in (tmp_path / "contract.json").read_text(encoding="utf-8")
     assert contract_run().state is RunState.FAILED
 
 
@@ -385,3 +385,13 @@ def test_one_server_is_asked_at_a_time() -> None:
     assert vnuma("contract", "--sql", "sql16", "--yes").code == 2
     assert vnuma("contract", "--vcenter", "sql16", "--sql", "sql16").code == 2
     assert vnuma("contract", "--sql", "sql16", "--read-only").code == 2
+
+
+def test_without_pytest_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked then; the fix is pip's command."""
+    monkeypatch.setattr("vnuma.cli.contract.find_spec", lambda _: None)
+
+    ran = vnuma_here("contract")
+
+    assert (ran.code, ran.out) == (4, "")
+    assert "-m pip install pytest" in ran.err

@@ -100,7 +100,7 @@ def test_what_doctor_recorded_supports_the_beliefs_too(recording: Path, tmp_path
         held, differing = _judged(_site(tmp_path, replay.port, replay.ca_file, there["vm"]))
 
     assert differing == {}
-    assert {"vm.methods_disabled", "host.numa_nodes_counted", "host.numa_options"} <= held
+    assert {"vm.methods_disabled", "host.numa_nodes", "host.numa_options"} <= held
     assert document.get("simulated") or held <= SEEN_FOR_REAL
 
 
@@ -108,7 +108,9 @@ def _judged(site: Site) -> tuple[set[str], dict[str, str]]:
     """The beliefs on VM, guest and host that are held, and what was seen of those that differ."""
     target = read_targets(site.inventory, ["sql16"])["sql16"]
     found = ask_vcenter(target, site.inventory, consent=_refuse, read_only=True).beliefs
-    found = tuple(one for one in found if one.id.partition(".")[0] in ("vm", "guest", "host", "cluster"))
+    found = tuple(
+        one for one in found if one.id.partition(".")[0] in ("vm", "word", "guest", "host", "cluster")
+    )
     held = {one.id for one in found if one.verdict is Verdict.HELD}
     return held, {one.id: one.seen for one in found if one.verdict is Verdict.DIFFERS}
 

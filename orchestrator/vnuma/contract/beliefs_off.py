@@ -22,28 +22,17 @@ _SHARES = source(f"{API}vim.SharesInfo.html")
 _ARGUMENT = "InvalidArgument"
 
 
-def _other_default(asked: Clone) -> str | None:
-    return DEFAULT if asked.settings().get(KEY) != DEFAULT else None
-
-
-@_SPEC
-def test_version_moves(asked: Clone) -> None:
-    """A reconfigure gives the VM another changeVersion."""
-    before = asked.vm().change_version
-    asked.asked_for(**{KEY: _other_default(asked)})
-    expect(asked.vm().change_version != before, True)
-
-
-@_CONCURRENT
+@source(f"{API}vim.fault.ConcurrentAccess.html")
 def test_version_stale_is_refused(asked: Clone) -> None:
-    """A stale changeVersion is ConcurrentAccess, and changes nothing."""
+    """A reconfigure changes changeVersion; a stale one is ConcurrentAccess, and changes nothing."""
     stale = asked.vm().change_version
-    asked.asked_for(**{KEY: _other_default(asked)})
-    before = asked.settings()
+    asked.asked_for(**{KEY: DEFAULT if asked.settings().get(KEY) != DEFAULT else None})
+    vm = asked.vm()
     spec = key_spec(KEY, "10")
     spec.changeVersion = stale
-    seen = asked.refusal_of([Edit(KEY, before.get(KEY), "10")], spec)
-    expect((seen, asked.settings() == before), ("ConcurrentAccess", True))
+    seen = asked.refusal_of([Edit(KEY, vm.settings.get(KEY), "10")], spec)
+    kept = asked.settings() == vm.settings
+    expect((vm.change_version != stale, seen, kept), (True, "ConcurrentAccess", True))
 
 
 @_RECONFIGURE

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from pyVmomi import vim, vmodl
 
-from vnuma.contract.suite import Differs, expect, source
+from vnuma.contract.suite import expect, source
 from vnuma.contract.vm import API, AskedVm, one_of
 from vnuma.domain.vm.role import ELSEWHERE, ROLE
 from vnuma.errors import VnumaError
@@ -32,41 +31,17 @@ _GUEST = source(f"{API}vim.vm.GuestInfo.html")
 _NUMA = source(f"{API}vim.host.NumaInfo.html")
 
 
-@_ABOUT
-def test_server_kind(asked: AskedVm) -> None:
-    """A server says whether it is a vCenter (`VirtualCenter`) or an ESXi host (`HostAgent`)."""
-    one_of(asked.session.content.about.apiType, "VirtualCenter", "HostAgent")
-
-
-@_ABOUT
-def test_server_version(asked: AskedVm) -> None:
-    """Its version is three numbers and its build is one."""
-    about = asked.session.content.about
-    expect([part.isdecimal() for part in (*about.version.split("."), about.build)], [True] * 4)
-
-
-@_ABOUT
-def test_server_api_version(asked: AskedVm) -> None:
-    """Its API version is numbers separated by dots."""
-    expect(all(part.isdecimal() for part in asked.session.content.about.apiVersion.split(".")), True)
-
-
-@_ABOUT
-def test_server_instance_uuid(asked: AskedVm) -> None:
-    """A vCenter has an instance UUID, and an ESXi host has none."""
-    expect(bool(asked.session.content.about.instanceUuid), asked.session.about.is_vcenter)
-
-
-@source(f"{API}vim.CustomFieldsManager.html")
-def test_server_custom_attributes(asked: AskedVm) -> None:
-    """A vCenter has custom attributes, and an ESXi host has none."""
-    expect(asked.session.content.customFieldsManager is not None, asked.session.about.is_vcenter)
-
-
-@source(f"{API}vim.SessionManager.html")
-def test_server_current_session(asked: AskedVm) -> None:
-    """The session manager's current session is the one of this login."""
-    expect(asked.session.content.sessionManager.currentSession.key == asked.session.key, True)
+@source(f"{API}vim.AboutInfo.html")
+def test_server_about(asked: AskedVm) -> None:
+    """A server is a `VirtualCenter` or a `HostAgent`, with version, build and API version in numbers; only a
+    vCenter has an instance UUID and custom attributes.
+    """
+    content = asked.session.content
+    one_of(content.about.apiType, "VirtualCenter", "HostAgent")
+    numbers = [*content.about.version.split("."), content.about.build, *content.about.apiVersion.split(".")]
+    expect([part for part in numbers if not part.isdecimal()], [])
+    of_vcenter = (bool(content.about.instanceUuid), content.customFieldsManager is not None)
+    expect(of_vcenter, (asked.session.about.is_vcenter,) * 2)
 
 
 @_RIGHTS
@@ -92,23 +67,12 @@ def test_server_counters(asked: AskedVm) -> None:
     expect(sorted({*OF_VM, *OF_HOST} - set(counter_ids(asked.session))), [])
 
 
-@_CLOCK
-def test_clock_has_a_zone(asked: AskedVm) -> None:
-    """CurrentTime is a moment with its time zone."""
-    expect(vcenter_clock(asked.session).tzinfo is not None, True)
-
-
-@_CLOCK
+@source(f"{API}vim.ServiceInstance.html#currentTime")
 def test_clock_runs_forward(asked: AskedVm) -> None:
-    """CurrentTime never goes back from one call to the next."""
+    """CurrentTime has a time zone and never goes back, and a host tells its own clock."""
     first = vcenter_clock(asked.session)
-    expect(vcenter_clock(asked.session) >= first, True)
-
-
-@source(f"{API}vim.host.DateTimeSystem.html")
-def test_clock_of_the_host(asked: AskedVm) -> None:
-    """A host tells its own clock to an account that may read it."""
-    expect(asked.of_host(CLOCK_PATH).QueryDateTime().tzinfo is not None, True)
+    second, of_host = vcenter_clock(asked.session), asked.of_host(CLOCK_PATH).QueryDateTime()
+    expect((second >= first, first.tzinfo is None, of_host.tzinfo is None), (True, False, False))
 
 
 @source(f"{API}vim.vm.RuntimeInfo.html")
@@ -123,29 +87,24 @@ def test_clock_boot_time(asked: AskedVm) -> None:
         expect(booted is None, not on)
 
 
-def _fault(question: Callable[[], object]) -> str:
-    """The name of the fault that `question` is answered with; `none` without one."""
-    try:
-        question()
-    except VnumaError as error:
-        return name_behind(error)
-    except vmodl.MethodFault as fault:
-        return fault_name(fault)
-    return "none"
-
-
 @source(f"{API}vmodl.fault.ManagedObjectNotFound.html")
-def test_fault_missing_object(asked: AskedVm) -> None:
-    """Reading a missing VM is ManagedObjectNotFound."""
-    absent = asked.session.vm("vm-0")
-    expect(_fault(lambda: asked.session.read(absent, ("name",))), "ManagedObjectNotFound")
-
-
-@source(f"{API}vim.Task.html")
-def test_fault_unknown_task(asked: AskedVm) -> None:
-    """Reading a task that vCenter has forgotten is ManagedObjectNotFound."""
-    gone = vim.Task("task-0", asked.session.transport)
-    expect(_fault(lambda: asked.session.read(gone, ("info.state",))), "ManagedObjectNotFound")
+@pytest.mark.parametrize(
+    ("what", "kind", "path"),
+    [
+        pytest.param("a missing VM", vim.VirtualMachine, "name", id="missing_object"),
+        pytest.param("a task that vCenter has forgotten", vim.Task, "info.state", id="unknown_task"),
+    ],
+)
+def test_fault(asked: AskedVm, what: str, kind: Any, path: str) -> None:
+    """Reading {what} is ManagedObjectNotFound."""
+    seen = "none"
+    try:
+        asked.session.read(kind("none-0", asked.session.transport), (path,))
+    except VnumaError as error:
+        seen = name_behind(error)
+    except vmodl.MethodFault as fault:
+        seen = fault_name(fault)
+    expect(seen, "ManagedObjectNotFound")
 
 
 @_COLLECTOR
@@ -194,23 +153,14 @@ def test_wait_updates(asked: AskedVm) -> None:
 
 
 @_CONFIG
-def test_vm_change_version(asked: AskedVm) -> None:
-    """changeVersion is a text, and the same as long as nobody changes the VM."""
-    first, second = asked.value("config.changeVersion"), asked.value("config.changeVersion")
-    expect((bool(first), first == second), (True, True))
-
-
-@_CONFIG
-def test_vm_instance_uuid(asked: AskedVm) -> None:
-    """A VM has an instance UUID, a text of 36 characters."""
-    expect(len(asked.value("config.instanceUuid") or ""), 36)
-
-
-@_CONFIG
-def test_vm_hardware_version(asked: AskedVm) -> None:
-    """The hardware version is `vmx-` and a number."""
+def test_vm_identity(asked: AskedVm) -> None:
+    """A VM has an instance UUID of 36 characters, a hardware version `vmx-` and a number, and a changeVersion
+    that stays as long as nobody changes it.
+    """
     word, _, number = str(asked.value("config.version")).partition("-")
-    expect((word, number.isdecimal()), ("vmx", True))
+    first, second = asked.value("config.changeVersion"), asked.value("config.changeVersion")
+    length = len(asked.value("config.instanceUuid") or "")
+    expect((length, word, number.isdecimal(), bool(first), first == second), (36, "vmx", True, True, True))
 
 
 @_HARDWARE
@@ -238,55 +188,20 @@ def test_vm_numa_info(asked: AskedVm) -> None:
 @_ALLOCATION
 @pytest.mark.parametrize("what", [pytest.param(one, id=f"{one}_allocation") for one in ("memory", "cpu")])
 def test_vm(asked: AskedVm, what: str) -> None:
-    """The {what} allocation has reservation, limit, the level of its shares and their number."""
+    """The {what} allocation has reservation, limit (-1: none), the level of its shares and their number."""
     reservation, limit, shares = (
         asked.value(f"config.{what}Allocation.{part}") for part in ("reservation", "limit", "shares")
     )
-    expect([part is None for part in (reservation, limit, shares.level, shares.shares)], [False] * 4)
+    expect([part is None for part in (reservation, shares.level, shares.shares)], [False] * 3)
+    expect(limit == -1 or limit > 0, True)
 
 
-@_ALLOCATION
-def test_vm_no_limit(asked: AskedVm) -> None:
-    """A limit is -1 (unlimited), or a number above 0."""
-    seen = [asked.value(f"config.{resource}Allocation.limit") for resource in ("memory", "cpu")]
-    if not all(limit == -1 or limit > 0 for limit in seen):
-        raise Differs(str(seen))
-
-
-@_CONFIG
-def test_vm_locked_reservation(asked: AskedVm) -> None:
-    """A reservation locked to all memory equals the VM's memory."""
-    settings = asked.settings()
-    if not settings["memoryReservationLockedToMax"]:
-        pytest.skip("not locked")
-    expect(settings["memoryReservation"] == settings["memoryMB"], True)
-
-
-@_CONFIG
-def test_vm_no_affinity(asked: AskedVm) -> None:
-    """A VM without CPU affinity shows none, or an empty set."""
-    found = asked.value("config.cpuAffinity")
-    if found is not None and found.affinitySet:
-        pytest.skip("it has CPU affinity")
-
-
-@source(f"{API}vim.LatencySensitivity.html")
-def test_vm_latency_sensitivity(asked: AskedVm) -> None:
-    """Latency sensitivity has one of four values; it may be absent until it is first set."""
-    one_of(asked.value("config.latencySensitivity.level"), "None", "low", "normal", "medium", "high")
-
-
-@_OPTION
-def test_vm_extra_config_is_text(asked: AskedVm) -> None:
-    """Each value of extraConfig is a text."""
+@source(f"{API}vim.option.OptionValue.html")
+def test_vm_extra_config(asked: AskedVm) -> None:
+    """Each value of extraConfig is a text, and no key comes twice, ignoring case."""
     options = asked.value("config.extraConfig") or []
+    keys = [one.key.lower() for one in options]
     expect(sorted({type(one.value).__name__ for one in options} - {"str"}), [])
-
-
-@_OPTION
-def test_vm_extra_config_has_no_key_twice(asked: AskedVm) -> None:
-    """extraConfig has no duplicate keys, ignoring case."""
-    keys = [one.key.lower() for one in asked.value("config.extraConfig") or []]
     expect(len(keys) - len(set(keys)), 0)
 
 
@@ -306,10 +221,33 @@ def test_vm_methods_disabled(asked: AskedVm) -> None:
     expect(wrong, [])
 
 
-@source(f"{API}vim.VirtualMachine.PowerState.html")
-def test_vm_power_state(asked: AskedVm) -> None:
-    """A VM is poweredOn, poweredOff or suspended."""
-    one_of(asked.value("runtime.powerState"), "poweredOn", "poweredOff", "suspended")
+def _word(path: str, words: str, page: str) -> object:
+    name = path.rpartition(".")[2]
+    return pytest.param(path, words, id=name, marks=source(f"{API}{page}.html"))
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        _word("runtime.powerState", "poweredOn, poweredOff, suspended", "vim.VirtualMachine.PowerState"),
+        _word("config.latencySensitivity.level", "None, low, normal, medium, high", "vim.LatencySensitivity"),
+        _word(
+            "guest.toolsRunningStatus",
+            "guestToolsRunning, guestToolsNotRunning, guestToolsExecutingScripts",
+            "vim.vm.GuestInfo",
+        ),
+        _word(
+            "runtime.connectionState",
+            "connected, disconnected, notResponding",
+            "vim.HostSystem.ConnectionState",
+        ),
+        _word("runtime.inMaintenanceMode", "True, False", "vim.host.RuntimeInfo"),
+    ],
+)
+def test_word(asked: AskedVm, path: str, words: str) -> None:
+    """`{path}` is one of {words}; None is unset."""
+    of_host = path.endswith(("connectionState", "inMaintenanceMode"))
+    one_of(asked.of_host(path) if of_host else asked.value(path), *words.split(", "))
 
 
 @source(f"{API}vim.vm.VirtualHardwareOption.html")
@@ -321,35 +259,15 @@ def test_vm_most_cores_per_socket(asked: AskedVm) -> None:
     expect(seen > 0, True)
 
 
-def _running(asked: AskedVm) -> dict[str, Any]:
+@_GUEST
+def test_guest_running(asked: AskedVm) -> None:
+    """A guest whose Tools run is `running`, and its first address is among those of its network cards."""
     seen = asked.values("guest.toolsRunningStatus", "guest.net", "guest.ipAddress", "guest.guestState")
     if seen.get("guest.toolsRunningStatus") != "guestToolsRunning":
         pytest.skip("Tools do not run")
-    return seen
-
-
-@_GUEST
-def test_guest_tools_status(asked: AskedVm) -> None:
-    """toolsRunningStatus has one of three values."""
-    seen = asked.value("guest.toolsRunningStatus")
-    one_of(seen, "guestToolsRunning", "guestToolsNotRunning", "guestToolsExecutingScripts")
-
-
-@_GUEST
-def test_guest_state(asked: AskedVm) -> None:
-    """A guest whose Tools run is `running`."""
-    expect(_running(asked).get("guest.guestState"), "running")
-
-
-@_GUEST
-def test_guest_addresses(asked: AskedVm) -> None:
-    """Tools list the guest's addresses by network card, its first one among them."""
-    seen = _running(asked)
     first, cards = seen.get("guest.ipAddress"), seen.get("guest.net") or []
     listed = {one.ipAddress for card in cards if card.ipConfig for one in card.ipConfig.ipAddress}
-    if not first:
-        pytest.skip("the guest has no address")
-    expect(first in listed, True)
+    expect((seen.get("guest.guestState"), not first or first in listed), ("running", True))
 
 
 @_GUEST
@@ -362,18 +280,6 @@ def test_guest_none_while_off(asked: AskedVm) -> None:
     expect((seen.get("guest.toolsRunningStatus"), shown), ("guestToolsNotRunning", False))
 
 
-@source(f"{API}vim.HostSystem.ConnectionState.html")
-def test_host_connection(asked: AskedVm) -> None:
-    """A host is connected, disconnected or notResponding."""
-    one_of(asked.of_host("runtime.connectionState"), "connected", "disconnected", "notResponding")
-
-
-@source(f"{API}vim.host.RuntimeInfo.html")
-def test_host_maintenance(asked: AskedVm) -> None:
-    """A host says whether it is in maintenance mode."""
-    one_of(asked.of_host("runtime.inMaintenanceMode"), "True", "False")
-
-
 @source(f"{API}vim.host.CpuInfo.html")
 def test_host_cores_and_threads(asked: AskedVm) -> None:
     """A host's threads are a whole multiple of its cores, and its cores of its packages."""
@@ -382,18 +288,11 @@ def test_host_cores_and_threads(asked: AskedVm) -> None:
 
 
 @_NUMA
-def test_host_numa_nodes_counted(asked: AskedVm) -> None:
-    """A host lists as many NUMA nodes as it counts."""
-    numa = asked.of_host("hardware.numaInfo")
-    expect(len(numa.numaNode), numa.numNodes)
-
-
-@_NUMA
-def test_host_numa_nodes_share_the_cpus(asked: AskedVm) -> None:
-    """Each logical CPU of a host is in one of its NUMA nodes, numbered from 0."""
-    numa = asked.of_host("hardware.numaInfo")
+def test_host_numa_nodes(asked: AskedVm) -> None:
+    """A host lists as many NUMA nodes as it counts; each logical CPU, numbered from 0, is in one of them."""
+    numa, threads = asked.of_host("hardware.numaInfo"), asked.of_host("hardware.cpuInfo").numCpuThreads
     listed = sorted(int(cpu) for node in numa.numaNode for cpu in node.cpuID)
-    expect(listed == list(range(asked.of_host("hardware.cpuInfo").numCpuThreads)), True)
+    expect((len(numa.numaNode) == numa.numNodes, listed == list(range(threads))), (True, True))
 
 
 @source(f"{API}vim.host.NumaNode.html")

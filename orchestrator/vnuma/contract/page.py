@@ -5,17 +5,13 @@ from __future__ import annotations
 from vnuma.contract.suite import ROOMS, beliefs
 
 _SEEN = {
-    "guest": "addresses state tools_status",
-    "host": (
-        "connection cores_and_threads maintenance numa_nodes_counted numa_nodes_have_memory "
-        "numa_nodes_share_the_cpus numa_options"
-    ),
+    "guest": "running",
+    "host": "cores_and_threads numa_nodes numa_nodes_have_memory numa_options",
     "time": "two_figures",
     "vm": (
-        "change_version cores_divide cpu_allocation extra_config_has_no_key_twice "
-        "extra_config_is_text hardware_version instance_uuid latency_sensitivity log_directory "
-        "memory_allocation methods_disabled no_affinity no_limit power_state"
+        "cores_divide cpu_allocation extra_config identity log_directory memory_allocation methods_disabled"
     ),
+    "word": "connectionState inMaintenanceMode level powerState toolsRunningStatus",
 }
 SEEN_FOR_REAL = frozenset(f"{room}.{name}" for room, names in _SEEN.items() for name in names.split())
 """Beliefs that a recorded answer of a real server supports; of all others only the lab and documents know."""
