@@ -25,7 +25,7 @@ from vnuma.vsphere.faults import NotNow
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
 from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.uptime import seconds_since_power_on
-from vnuma.vsphere.wait import settle, wait_for_task
+from vnuma.vsphere.wait import QUESTION, settle, wait_for, wait_for_task
 
 LONG_S = 60.0
 SHORT_S = 1.0
@@ -217,6 +217,17 @@ def test_a_question_ends_the_wait_at_once_with_its_text_and_choices(lab: LabFact
     settle(session, ref, LONG_S)
     wait_for_guest(session, ref, timeout_s=LONG_S)
     assert read_vm(session, ref).power is Power.ON
+
+
+def test_the_shutdown_of_a_vm_that_a_question_stopped_is_not_asked_for(lab: LabFactory, login: Login) -> None:
+    """Its Tools still count as running, but nothing in it runs: an answer helps, no longer deadline."""
+    session, ref = start(lab, login, faults=[fault("question_running", boot=1)])
+    wait_for(session, ref, (QUESTION,), lambda seen: QUESTION in seen, LONG_S, "no question")
+    with pytest.raises(QuestionPending, match="choices: Retry, Cancel"):
+        shut_down(session, ref, timeout_s=LONG_S, on_timeout="power_off")
+    ref.AnswerVM(questionId=ref.runtime.question.id, answerChoice="0")
+    shut_down(session, ref, timeout_s=LONG_S)
+    assert read_vm(session, ref).power is Power.OFF
 
 
 def test_the_age_of_a_boot_is_vcenters_own(lab: LabFactory, login: Login) -> None:

@@ -23,7 +23,7 @@ from vnuma.vsphere.faults import NotNow, describe, what_helps
 from vnuma.vsphere.read import why_no_power_on
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.uptime import vcenter_clock
-from vnuma.vsphere.wait import QUESTION, Values, spell, wait_for, wait_for_task
+from vnuma.vsphere.wait import QUESTION, Values, refuse_question, spell, wait_for, wait_for_task
 
 _POWER = "runtime.powerState"
 _TOOLS = "guest.toolsRunningStatus"
@@ -68,6 +68,7 @@ def shut_down(
             f"{name} is suspended, so its guest cannot be shut down.",
             fix="Resume it, or power it off in vCenter.",
         )
+    refuse_question(session, ref, start)
     if ask == "reboot":
         _end_at_reboot(session, ref, True, fence)
     hindrance = _shut_down_guest(session, ref, start, timeout_s, _ASK[ask], fence)
@@ -110,7 +111,7 @@ def _shut_down_guest(
     deadline = time.monotonic() + timeout_s
     try:
         seen = start
-        if QUESTION in start or not _off_or_tools(start):
+        if not _off_or_tools(start):
             paths = (_POWER, _TOOLS)
             seen = wait_for(session, ref, paths, _off_or_tools, timeout_s, f"{name}: no Tools", vm=ref)
     except WaitTimeout as error:

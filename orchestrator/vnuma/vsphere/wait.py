@@ -73,7 +73,7 @@ def wait_for(
                     _apply(session, updates, seen, what)
                 if predicate(seen):
                     return seen
-                _refuse_question(session, vm, seen)
+                refuse_question(session, vm, seen)
             if clock() >= deadline:
                 raise WaitTimeout(
                     f"{what} in {spell(timeout_s)}.",
@@ -147,7 +147,8 @@ def _unfinished(session: Session, ref: vim.VirtualMachine) -> list[vim.Task]:
     return [task.ref for task in tasks if str(task.values.get("info.state", "success")) not in _TASK_ENDED]
 
 
-def _refuse_question(session: Session, vm: vim.VirtualMachine | None, seen: Values) -> None:
+def refuse_question(session: Session, vm: vim.VirtualMachine | None, seen: Values) -> None:
+    """Raise QuestionPending if the VM's properties `seen` have a question."""
     question = seen.get(QUESTION)
     if vm is None or question is None:
         return
