@@ -33,8 +33,8 @@ def evidence(
     threads_per_core: ThreadsOption = 2,
     format_: TextOrJsonOption = "text",
 ) -> None:
-    """Show what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo says about the
-    topology.
+    """Show what pasted text says about the topology: vmware.log, sched-stats, esxtop, esxcli hardware, vsish,
+    SQL Server's error log, Coreinfo, lscpu, numactl -H or lstopo.
 
     It begins with the conclusion: what was found, and how sure that is. With --host-nodes a vmware.log is
     compared with the prediction for its settings. It contacts no server.
@@ -54,7 +54,7 @@ def evidence(
             f"{what} contains nothing that vnuma recognises as topology.",
             fix="What it reads: vnuma evidence --help",
         )
-    concluded = [_conclusion(text, reading, host_nodes, esxi, threads_per_core) for reading in readings]
+    concluded = [_conclusion(reading, host_nodes, esxi, threads_per_core) for reading in readings]
     if format_ == "json":
         found = [
             {"kind": reading.kind, "conclusion": words, **reading.figures}
@@ -70,24 +70,25 @@ def evidence(
             say(f"  {name.replace('_', ' ')}: {_shown(value)}")
 
 
-def _conclusion(text: str, reading: Reading, host: str | None, release: str, threads: int) -> str:
+def _conclusion(reading: Reading, host: str | None, release: str, threads: int) -> str:
     """The conclusion, and for a vmware.log how it compares to the prediction."""
     from vnuma.domain.topology.evidence_words import conclusion
 
     words = conclusion(reading)
-    if reading.kind != "vmware.log":
+    if reading.log is None:
         return words
     if host is None:
         return f"{words} With --host-nodes it is compared with the prediction."
     from vnuma.engine.design_check.host_evidence import against_prediction
 
     (described,) = hosts_of([host], release, threads)
-    return f"{words} {against_prediction(text, described)}".rstrip()
+    return f"{words} {against_prediction(reading.log, described)}".rstrip()
 
 
 def read_text(file: str) -> str:
     """The beginning of a file, whatever its encoding. Raises InputError."""
     from vnuma.errors import InputError
+    from vnuma.logs.pasted import decoded
 
     try:
         if file == "-":
@@ -99,8 +100,7 @@ def read_text(file: str) -> str:
         raise InputError(
             f"{file} cannot be read: {error.strerror}.", fix="Name a readable text file."
         ) from error
-    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))  # the encoding of SQL Server's error log
-    return data.decode("utf-16" if wide else "utf-8-sig", errors="replace")
+    return decoded(data)
 
 
 def _shown(value: Any) -> str:

@@ -1,8 +1,14 @@
-"""esxtop's memory screen, and the NUMA lists of vsish."""
+"""esxtop's memory screen, and its batch file (`esxtop -b`).
+
+No public batch file with NUMA columns was found, so their names are assumed: those of the screen, or with the
+words NUMA and home, local, remote or migrations. A file without them says so.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _NODES = re.compile(r"NUMA\s*/MB\s*:\s*(.*)", re.ASCII)
@@ -30,14 +36,6 @@ class MemoryScreen:
 
     nodes: tuple[tuple[int, int], ...]
     vms: tuple[VmMemory, ...]
-
-
-@dataclass(frozen=True)
-class HostNodes:
-    """Packages and NUMA nodes that vsish lists; more nodes than packages mean sub-NUMA clusters."""
-
-    packages: int
-    numa_nodes: int
 
 
 def memory_screen(text: str) -> MemoryScreen:
@@ -82,22 +80,54 @@ def _row(header: list[str], fields: list[str]) -> VmMemory | None:
     )
 
 
-def host_nodes(text: str) -> HostNodes | None:
-    """vsish's lists under "CPU Packages" and "NUMA nodes", one number per line. None unless both exist."""
-    counts: dict[str, int] = {}
-    heading = ""
-    for line in text.splitlines():
-        words = line.strip().rstrip(":/").lower()
-        if words in ("cpu packages", "numa nodes"):
-            heading = words
-            counts[heading] = 0
-        elif heading and words.isdecimal():
-            counts[heading] += 1
-        elif words:
-            heading = ""
-    if len(counts) < 2:
+_GROUP = re.compile(r"\\Group Memory\((\d{1,12}):([^)]{1,200})\)\\(.{1,80})$", re.ASCII)
+_COLUMNS = {
+    "nhn": re.compile(r"NHN|NUMA.*home", re.I),
+    "nmig": re.compile(r"NMIG|NUMA.*migr", re.I),
+    "remote_mb": re.compile(r"NRMEM|NUMA.*remote", re.I),
+    "n_pct_l": re.compile(r"N%L|(?:%.*NUMA|NUMA.*%).*local|NUMA local.*%", re.I),
+    "local_mb": re.compile(r"NLMEM|NUMA.*local", re.I),
+}
+
+
+def batch(text: str) -> MemoryScreen | None:
+    """The VMs of a batch file, by its last sample; None for any other text."""
+    rows = csv.reader(line for line in text.splitlines() if line.startswith('"'))
+    try:
+        header = next(rows, [])
+        groups = list(_groups(header))
+        if not header or "PDH-CSV" not in header[0] or not groups:
+            return None
+        last = [row for row in rows if len(row) == len(header)]
+    except csv.Error:
         return None
-    return HostNodes(counts["cpu packages"], counts["numa nodes"])
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for at, key, name in groups:
+        column = next((one for one, pattern in _COLUMNS.items() if pattern.search(name)), "")
+        found.setdefault(key, {})[column] = last[-1][at] if last else ""
+    return MemoryScreen((), tuple(_sample(*key, figures) for key, figures in found.items()))
+
+
+def _groups(header: list[str]) -> Iterator[tuple[int, tuple[str, str], str]]:
+    """Column, group (id and name) and counter of what the file has of the memory of groups."""
+    for at, title in enumerate(header):
+        found = _GROUP.search(title)
+        if found:
+            yield at, (found[1], found[2]), found[3]
+
+
+def _sample(gid: str, name: str, figures: dict[str, str]) -> VmMemory:
+    migrations, local = _decimal(figures.get("nmig")), _decimal(figures.get("n_pct_l"))
+    homes = figures.get("nhn", "")
+    return VmMemory(
+        gid=gid,
+        name=name,
+        nhn=tuple(int(node) for node in homes.split(",")) if _HOMES.fullmatch(homes) else (),
+        nmig=None if migrations is None else int(migrations),
+        remote_mb=_decimal(figures.get("remote_mb")),
+        local_mb=_decimal(figures.get("local_mb")),
+        n_pct_l=None if local is None else int(local),
+    )
 
 
 def _decimal(text: str | None) -> float | None:

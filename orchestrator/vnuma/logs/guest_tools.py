@@ -1,97 +1,198 @@
-"""Tools inside the guest that show its topology: Coreinfo on Windows, lscpu and lstopo on Linux."""
+"""Tools inside the guest that show its topology: Coreinfo on Windows; lscpu, numactl and lstopo on Linux."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from vnuma.logs.pasted import sources
 
 _KIND = r"(Socket|NUMA Node|Group|Physical Processor)\s+(\d{1,4})"
-_MAP = re.compile(rf"^\s*([*-]+)\s+{_KIND}\b", re.ASCII)
+_DASHES = "–—"
+_CPUS = rf"[*\-{_DASHES}]+"
+_MAP = re.compile(rf"^\s*({_CPUS})\s+{_KIND}\b", re.ASCII)
 _HEADING = re.compile(rf"^\s*{_KIND}(?: \([^)]{{1,40}}\))?:\s*$", re.ASCII)
-_MASK = re.compile(r"^\s*([*-]+)\s*$", re.ASCII)
-_LSCPU = re.compile(r"^\s*([A-Za-z][\w() -]{0,40}):\s+(\d{1,6})\s*$", re.ASCII | re.M)
-_NODE_CPUS = re.compile(r"^\s*NUMA node(\d{1,4}) CPU\(s\):\s+([\d,-]{1,4000})\s*$", re.ASCII | re.M)
+_TITLE = re.compile(r"^\s*(Logical [\w ]{1,40} Map):\s*$", re.ASCII)
+_MASK = re.compile(rf"^\s*({_CPUS})\s*$", re.ASCII)
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 _PACKAGE = re.compile(r"\bPackage\s+L#\d", re.ASCII)
 _LSTOPO_NODE = re.compile(r"\bNUMANode\s+L#\d", re.ASCII)
 _EACH = re.compile(r"\b(\d{1,4})x total", re.ASCII)
 _CORE = re.compile(r"\bCore\s+L#\d", re.ASCII)
+_AVAILABLE = re.compile(r"^\s*available:\s*(\d{1,4}) nodes?\b", re.ASCII)
+_NUMACTL = re.compile(r"^\s*node (\d{1,4}) (cpus|size):\s*([\d ]{0,20000})", re.ASCII)
 
 _MOST_CPUS = 4096
 
 
 @dataclass(frozen=True)
 class GuestView:
-    """A tool's view of the guest; None where missing. Sizes are logical CPUs by node."""
+    """A tool's view of the guest; None where missing. Sizes are logical CPUs by node, memory in MB."""
 
     cpus: int | None = None
     sockets: int | None = None
     cores_per_socket: int | None = None
     numa_nodes: int | None = None
     node_sizes: tuple[int, ...] = ()
+    node_memory_mb: tuple[int, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
-def coreinfo(text: str) -> GuestView:
+def coreinfo(text: str) -> Iterator[GuestView]:
     """Coreinfo's maps, in which `*` marks a logical CPU. A uniform guest shows one node.
 
     With several processor groups (more than 64 CPUs) a heading such as `NUMA Node 0:` stands above a line for
     each group.
     """
+    for part in sources(text.splitlines(), _coreinfo_key):
+        maps, width = _maps(part)
+        if maps:
+            yield _of_maps(maps, width)
+
+
+def _coreinfo_key(line: str) -> Hashable:
+    title, row = _TITLE.match(line), _HEADING.match(line) or _MAP.match(line)
+    return title[1] if title else row.groups()[-2:] if row else None
+
+
+def _maps(lines: list[str]) -> tuple[dict[str, Counter[int]], int | None]:
+    """Marked CPUs by kind and number, and the width of the maps; None if dashes have replaced hyphens."""
     maps: dict[str, Counter[int]] = {}
-    width = 0
+    width: int | None = 0
     heading: tuple[str, int] | None = None
-    for line in text.splitlines():
-        above = _HEADING.match(line)
-        found = _MAP.match(line)
+    for line in lines:
+        above, found = _HEADING.match(line), _MAP.match(line)
         mask = _MASK.match(line) if heading else None
         heading = (above[1], int(above[2])) if above else heading if mask else None
         row = (found[2], int(found[3])) if found else heading if mask else None
         if row:
             cpus = (found or mask or line)[1]
             maps.setdefault(row[0], Counter())[row[1]] += cpus.count("*")
-            width = max(width, len(cpus))
-    nodes = tuple(size for _, size in sorted(maps.get("NUMA Node", Counter()).items()))
-    if not maps:
-        return GuestView()
-    groups = maps.get("Group", Counter())
+            changed = width is None or any(dash in cpus for dash in _DASHES)
+            width = None if changed else max(width or 0, len(cpus))
+    return maps, width
+
+
+def _of_maps(maps: Mapping[str, Counter[int]], width: int | None) -> GuestView:
+    """The view of whole maps; a map that places fewer CPUs than there are is cut."""
+    placed = {kind: sum(numbers.values()) for kind, numbers in maps.items()}
+    cpus = placed.get("Group") or max(placed.values())
+    if width is not None and len(maps.get("Group", ())) < 2 and placed.get("NUMA Node", 0) <= width:
+        cpus = max(cpus, width)
+    cut = [kind for kind in ("Socket", "NUMA Node") if placed.get(kind, cpus) < cpus]
+    doubts = [f"the map of {kind}s is cut: it places {placed[kind]} of {cpus} CPUs" for kind in cut]
+    if width is None:
+        doubts.append("a page has changed its hyphens into dashes, so the width of its maps is lost")
+    nodes = maps["NUMA Node"] if "NUMA Node" in maps and "NUMA Node" not in cut else Counter[int]()
     return GuestView(
-        cpus=sum(groups.values()) or sum(nodes) or width,
-        sockets=len(maps["Socket"]) if "Socket" in maps else None,
+        cpus=cpus,
+        sockets=len(maps["Socket"]) if "Socket" in maps and "Socket" not in cut else None,
         numa_nodes=len(nodes) or None,
-        node_sizes=nodes,
+        node_sizes=tuple(size for _, size in sorted(nodes.items())),
+        doubts=tuple(doubts),
     )
 
 
-def lscpu(text: str) -> GuestView:
-    """lscpu's summary in its English wording."""
-    named = {name.strip(): int(value) for name, value in _LSCPU.findall(text)}
-    sizes = {int(node): _cpus(ranges) for node, ranges in _NODE_CPUS.findall(text)}
-    return GuestView(
-        cpus=named.get("CPU(s)"),
-        sockets=named.get("Socket(s)"),
-        cores_per_socket=named.get("Core(s) per socket"),
-        numa_nodes=named.get("NUMA node(s)"),
-        node_sizes=tuple(size for _, size in sorted(sizes.items())),
-    )
+def numactl(text: str) -> Iterator[GuestView]:
+    """`numactl -H`: the nodes with their CPUs and memory."""
+    for part in sources(text.splitlines(), _numactl_key):
+        available = next((int(found[1]) for line in part if (found := _AVAILABLE.match(line))), None)
+        rows = {
+            (found[2], int(found[1])): found[3].split() for line in part if (found := _NUMACTL.match(line))
+        }
+        sizes = [len(cpus) for (what, _), cpus in sorted(rows.items()) if what == "cpus"]
+        memory = [int(size[0][:12]) for (what, _), size in sorted(rows.items()) if what == "size" and size]
+        if sizes:
+            view = GuestView(sum(sizes), None, None, available or len(sizes), tuple(sizes), tuple(memory))
+            yield _agreeing(view, total=None)
 
 
-def lstopo(text: str) -> GuestView:
+def _numactl_key(line: str) -> Hashable:
+    found = _NUMACTL.match(line)
+    return (found[1], found[2]) if found else "available" if _AVAILABLE.match(line) else None
+
+
+def lstopo(text: str) -> Iterator[GuestView]:
     """lstopo's text form: packages and NUMA nodes, with their cores if counted or listed."""
-    lines = text.splitlines()
-    packages = sum(len(_PACKAGE.findall(line)) for line in lines)
-    nodes = sum(len(_LSTOPO_NODE.findall(line)) for line in lines)
-    sizes: list[int] = []
-    for line in lines:
-        if _LSTOPO_NODE.search(line):
-            counted = _EACH.search(line)
-            sizes.append(int(counted[1]) if counted else 0)
-        if _CORE.search(line) and sizes and not _EACH.search(line):
-            sizes[-1] += 1
-    known = tuple(sizes) if sizes and all(sizes) else ()
-    return GuestView(
-        cpus=sum(known) or None, sockets=packages or None, numa_nodes=nodes or None, node_sizes=known
-    )
+    for lines in sources(text.splitlines(), lambda line: line.startswith("Machine (") or None):
+        packages = sum(len(_PACKAGE.findall(line)) for line in lines)
+        nodes = sum(len(_LSTOPO_NODE.findall(line)) for line in lines)
+        sizes: list[int] = []
+        for line in lines:
+            if _LSTOPO_NODE.search(line):
+                counted = _EACH.search(line)
+                sizes.append(int(counted[1]) if counted else 0)
+            if _CORE.search(line) and sizes and not _EACH.search(line):
+                sizes[-1] += 1
+        known = tuple(sizes) if sizes and all(sizes) else ()
+        if packages or nodes:
+            yield GuestView(sum(known) or None, packages or None, None, nodes or None, known)
+
+
+def _agreeing(view: GuestView, total: int | None) -> GuestView:
+    """The view, without sizes that contradict its own totals: the text is cut, or changed."""
+    doubts = []
+    if view.node_sizes and view.numa_nodes not in (None, len(view.node_sizes)):
+        doubts.append(f"it has {view.numa_nodes} NUMA nodes, and shows the CPUs of {len(view.node_sizes)}")
+    if view.node_sizes and total not in (None, sum(view.node_sizes)):
+        doubts.append(f"it has {total} CPUs, and its nodes have {sum(view.node_sizes)}")
+    return replace(view, node_sizes=() if doubts else view.node_sizes, doubts=tuple(doubts))
+
+
+_FIELD = re.compile(r"^\s*([^:：]{1,60}?)\s*(?:[:：]|(?<=»)\s)\s*(\S[^:]{0,4000}?)\s*$")
+_NODE = re.compile(r"NUMA\D{0,12}(\d{1,4})")
+_LISTED = re.compile(r"\d[\d,-]{0,3999}", re.ASCII)
+_WHOLE = re.compile(r"\d{1,6}", re.ASCII)
+_NODES = re.compile(r".{0,12}NUMA(?: node\(s\)|-Knoten| 节点| ?ノード数?)?", re.I)
+_SOCKETS = re.compile(r"«?(?:Socket\(s\)|Sockel|Soquete\(s\)|座|ソケット数?|Сокетов|Gniazd\w{0,3})»?", re.I)
+_SOCKET_WORD = re.compile(r"socket|sockel|soquete|座|ソケット|сокет|gniazd", re.I)
+_CORE_WORD = re.compile(r"\bcore|\bkern|\bc(?:œ|oe)ur|\bn[úu]cleo|核|コア|\bяд[её]?р|\brdzeni", re.I)
+_ALL = re.compile(r"CPU(?:\(s\)|s)?|Processeur\(s\)|CPU 数", re.I)
+_OFFLINE = re.compile(r"(?:Off-line|Offline) CPU\(s\) list", re.I)
+
+
+def lscpu(text: str) -> Iterator[GuestView]:
+    """lscpu's summary, in any of the languages into which util-linux is translated.
+
+    The translations mix languages line by line; every one keeps the word NUMA and the order of the lines.
+    """
+    for part in sources(text.splitlines(), lambda line: (_lscpu_field(line) or (None,))[0]):
+        fields = dict(filter(None, map(_lscpu_field, part)))
+        sizes = tuple(fields[node] for node in sorted(key for key in fields if isinstance(key, int)))
+        if not sizes and not {"CPU(s)", "nodes", "sockets", "cores"} & fields.keys():
+            continue
+        offline = any(_OFFLINE.match(line.strip()) for line in part)
+        cpus = fields.get("CPU(s)", fields.get("cpus"))
+        view = GuestView(cpus, fields.get("sockets"), fields.get("cores"), fields.get("nodes"), sizes)
+        yield _agreeing(view, total=None if offline else cpus)
+
+
+def _lscpu_field(line: str) -> tuple[Hashable, int] | None:
+    """What a line of lscpu says: of a node by its number the size, of all else the figure."""
+    found = _FIELD.match(line)
+    if found is None:
+        return None
+    label, value = found[1], found[2]
+    node = _NODE.search(label)
+    if node and _LISTED.fullmatch(value):
+        return int(node[1]), _cpus(value)
+    if not _WHOLE.fullmatch(value):
+        return None
+    return (name, int(value)) if (name := _lscpu_name(label)) else None
+
+
+def _lscpu_name(label: str) -> str | None:
+    """Which figure a label names. `CPU(s)` is lscpu's own; other names of it also stand elsewhere."""
+    if _SOCKETS.fullmatch(label):
+        return "sockets"
+    if _NODES.fullmatch(label):
+        return "nodes"
+    if _ALL.fullmatch(label):
+        return "CPU(s)" if label.lower() == "cpu(s)" else "cpus"
+    of_a_form = "(" in label or not label.isascii()  # CoresPerSocket is PowerCLI's
+    return "cores" if of_a_form and _SOCKET_WORD.search(label) and _CORE_WORD.search(label) else None
 
 
 def _cpus(ranges: str) -> int:

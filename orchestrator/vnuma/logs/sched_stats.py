@@ -92,13 +92,38 @@ def _rows(
 def _tables(text: str, needed: tuple[str, ...]) -> Iterator[Row]:
     """Rows under each header with the needed columns; a row must have as many fields as its header."""
     header: list[str] = []
-    for line in text.splitlines():
+    for line in _unfolded(text.splitlines()):
         fields = line.split()
         names = [name.lower().strip("%") for name in fields]
         if "nodeid" in names or "groupname" in names:
             header = names if set(needed) <= set(names) else []
         elif header and len(fields) == len(header):
             yield dict(zip(header, fields, strict=True))
+
+
+def _unfolded(lines: list[str]) -> Iterator[str]:
+    """The lines, joined in pairs where a terminal has folded a table's header, and so its rows.
+
+    A row's first line may have lost the blanks at its end; its width is the header's.
+    """
+    width, at = 0, 0
+    while at < len(lines):
+        line, following = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
+        if "groupName" in line:
+            width = len(line) if _is_folded(line, following) else 0
+        if width and line.strip():
+            line, at = line.ljust(width) + following, at + 1
+        elif not line.strip():
+            width = 0
+        yield line
+        at += 1
+
+
+def _is_folded(line: str, following: str) -> bool:
+    """Whether a header goes on in the next line, which then has no figures."""
+    names = {name.lower().strip("%") for name in (line + following).split()}
+    known = any(set(needed) <= names for needed in (_CLIENTS, _CNODE))
+    return known and bool(following.strip()) and not any(sign.isdigit() for sign in following)
 
 
 def _whole(text: str | None) -> int | None:

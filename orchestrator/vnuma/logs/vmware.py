@@ -4,7 +4,8 @@ Two forms are known. Up to ESXi 6.0 a line for each vCPU, `numa: VCPU 3: VPD 0 (
 6.5 on `numaHost: 16 VCPUs 2 VPDs 2 PPDs` and then `numaHost: VCPU 3 VPD 0 PPD 0`, later with a NodeMask. VPD:
 virtual proximity domain, a vNUMA node. PPD: physical proximity domain, a NUMA client.
 
-DICT lines are the configuration at the power-on; excerpts also have them without quotes, or as lines of the
+A text may have several power-ons, of one VM or of several: a setting that is said again after a layout begins
+another. DICT lines are the configuration at the power-on; excerpts also have them without quotes, or as lines of the
 .vmx. A DICT line takes precedence over a .vmx line, which may be a user's text. In it, ESXi's own sizing
 (`numa.autosize.*`) is that of the previous power-on; only `ConfigDB: Setting` lines show the new values.
 """
@@ -13,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 _TIME = re.compile(r"^\W{0,8}(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d))", re.ASCII)
@@ -57,7 +59,8 @@ class VmwareLog:
     """A vmware.log's content on vNUMA; None or empty where missing.
 
     `began` is the first line's time, `numa_at` that of the last description of the layout. Sizes are vCPUs by
-    node in the order of their numbers, and present only if they match the totals. `settings` are the DICT
+    node in the order of their numbers, and present only if they match the totals; `has_total` is whether the
+    log has a line with totals. `settings` are the DICT
     lines, `written` what ESXi stored; keys in lower case. `lines` are those on vNUMA, unchanged.
     """
 
@@ -68,6 +71,7 @@ class VmwareLog:
     ppds: int | None = None
     vpd_sizes: tuple[int, ...] = ()
     ppd_sizes: tuple[int, ...] = ()
+    has_total: bool = False
     virtual_sockets: int | None = None
     suggested_cores_per_socket: int | None = None
     cores_per_socket: int | None = None
@@ -122,28 +126,36 @@ class _Account:
     summary: tuple[int, int, int] | None = None
     placed: dict[int, tuple[int, int]] = field(default_factory=dict)
     at: datetime | None = None
+    figures: dict[str, Any] = field(default_factory=dict)
+    """By the names of `_FIGURES`, as integers, and of `_FLAGS`: True."""
 
 
 @dataclass
 class _Reader:
-    """What has been read so far."""
+    """What has been read so far of one power-on."""
 
     account: _Account = field(default_factory=_Account)
     began: datetime | None = None
     vcpus: int | None = None
     figures: dict[str, Any] = field(default_factory=dict)
-    """By the names of `_FIGURES`, as integers."""
-    flags: dict[str, Any] = field(default_factory=dict)
-    """Those of `_FLAGS` that were found: True."""
+    """Those since the account's last line: of the next account, if there is one."""
     settings: dict[str, str] = field(default_factory=dict)
     vmx: dict[str, str] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
+    def is_over(self, line: str) -> bool:
+        """Whether this line is of another power-on: a setting again, after a layout or of another VM."""
+        for entry, known in ((_setting(line), self.settings), (_VMX.match(line), self.vmx)):
+            if entry:
+                key, before = entry[1].lower(), known.get(entry[1].lower())
+                return before is not None and bool(self.lines or _is_of_another_vm(key, before, entry[2]))
+        return False
+
     def take(self, line: str) -> None:
         """Take one line of the log."""
         self.began = self.began or _time(line)
-        entry = _DICT.search(line) or _UNQUOTED.search(line)
+        entry = _setting(line)
         if entry:
             self.settings[entry[1].lower()] = entry[2].rstrip()
             return
@@ -152,8 +164,10 @@ class _Reader:
             self.vmx[entry[1].lower()] = entry[2]
             return
         entry = _SETTING.search(line)
-        if entry:
+        if entry and entry[2]:
             self.written[entry[1].lower()] = entry[2]
+        elif entry:
+            self.written.pop(entry[1].lower(), None)  # removed
         found = _NUMA.search(line)
         if found:
             self.lines.append(line.strip())
@@ -163,36 +177,86 @@ class _Reader:
         self.vcpus = int(count[1]) if count else self.vcpus
 
     def _take_numa(self, words: str, line: str) -> None:
-        self.account = _account_with(self.account, words, line)
-        self.flags |= {name: True for name, pattern in _FLAGS.items() if pattern.search(words)}
+        self.figures |= {name: True for name, pattern in _FLAGS.items() if pattern.search(words)}
         for name, pattern in _FIGURES.items():
             figure = pattern.search(words)
             if figure:
                 self.figures[name] = int(figure[1])
+        account = _account_with(self.account, words, line)
+        if account is not None:
+            account.figures |= self.figures
+            self.account, self.figures = account, {}
+
+    def log(self) -> VmwareLog:
+        """What all of it says."""
+        settings = {**self.vmx, **self.settings}
+        figures = self.account.figures | self.figures
+        told = VmwareLog(
+            began=self.began,
+            numa_at=self.account.at,
+            vcpus=self.vcpus if self.vcpus is not None else _count(settings.get("numvcpus", "")),
+            vpds=1 if "forced_uma" in figures else None,
+            settings=settings,
+            written=self.written,
+            lines=tuple(self.lines[-_MOST_LINES:]),
+            **figures,
+        )
+        return _with_layout(told, self.account)
 
 
 def read_vmware_log(text: str) -> VmwareLog:
-    """Everything about vNUMA in a vmware.log or an excerpt; of several layouts, the last."""
-    reader = _Reader()
-    for line in text.splitlines():
-        reader.take(line)
-    settings = {**reader.vmx, **reader.settings}
-    told = VmwareLog(
-        began=reader.began,
-        numa_at=reader.account.at,
-        vcpus=reader.vcpus if reader.vcpus is not None else _count(settings.get("numvcpus", "")),
-        vpds=1 if "forced_uma" in reader.flags else None,
-        settings=settings,
-        written=reader.written,
-        lines=tuple(reader.lines[-_MOST_LINES:]),
-        **reader.figures,
-        **reader.flags,
-    )
-    return _with_layout(told, reader.account)
+    """Everything about vNUMA in a vmware.log or an excerpt; of several power-ons and layouts, the last."""
+    return power_ons(text)[-1]
 
 
-def _account_with(account: _Account, words: str, line: str) -> _Account:
-    """The layout's description with one more line, which may start a new one."""
+def power_ons(text: str) -> tuple[VmwareLog, ...]:
+    """Every power-on in a text, of one VM or of several, the latest at the end."""
+    readers = [_Reader()]
+    for line in _rejoined(text.splitlines()):
+        if readers[-1].is_over(line):
+            readers.append(_Reader())
+        readers[-1].take(line)
+    logs = [reader.log() for reader in readers]
+    times = [log.began for log in logs if log.began]
+    if len(times) == len(logs) and all(one > other for one, other in pairwise(times)):
+        logs.reverse()  # newest first
+    return tuple(logs)
+
+
+def _rejoined(lines: list[str]) -> Iterator[str]:
+    """The lines, each with the rest that a console has wrapped into the next one."""
+    at = 0
+    while at < len(lines):
+        line, following = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
+        whole = _wrapped(line, following)
+        yield whole or line
+        at += 2 if whole else 1
+
+
+def _wrapped(line: str, following: str) -> str:
+    """A line on vNUMA joined with the next, if only both together say something; else empty."""
+    begins = _NUMA.search(line)
+    own = _NUMA.search(following) or _time(following) or _setting(following) or _VMX.match(following)
+    if not begins or own or not following.strip() or _says(line[begins.end() :]):
+        return ""
+    joined = (f"{line.rstrip()} {following.lstrip()}", f"{line}{following}")
+    return next((one for one in joined if _says(one[begins.end() :])), "")
+
+
+def _says(words: str) -> bool:
+    return any(one.search(words) for one in (_HEADER, _SUMMARY, _VCPU, *_FLAGS.values()))
+
+
+def _setting(line: str) -> re.Match[str] | None:
+    return _DICT.search(line) or _UNQUOTED.search(line)
+
+
+def _is_of_another_vm(key: str, before: str, now: str) -> bool:
+    return key == "displayname" and before != now.rstrip()
+
+
+def _account_with(account: _Account, words: str, line: str) -> _Account | None:
+    """The layout's description with one more line, which may start a new one; None without any such line."""
     header, summary, vcpu = _HEADER.search(words), _SUMMARY.search(words), _VCPU.search(words)
     if header:
         account = _Account(header=_three(header))
@@ -204,14 +268,14 @@ def _account_with(account: _Account, words: str, line: str) -> _Account:
     elif summary:
         account.summary = _three(summary)
     else:
-        return account
+        return None
     account.at = account.at or _time(line)
     return account
 
 
 def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
     """Totals and sizes of a description; a total that its own lines contradict is a doubt."""
-    placed = account.placed
+    placed, configured = account.placed, log.vcpus
     vpd_sizes = _sizes(vpd for vpd, _ in placed.values())
     ppd_sizes = _sizes(ppd for _, ppd in placed.values())
     vcpus, vpds, ppds = len(placed) or log.vcpus, len(vpd_sizes) or log.vpds, len(ppd_sizes) or None
@@ -223,8 +287,16 @@ def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
     doubts = []
     if placed and vcpus != len(placed):
         doubts.append(f"the total line says {vcpus} vCPUs, the detail lines {len(placed)}")
-    whole = not doubts
-    if placed and vpds != len(vpd_sizes):
+    if configured and account.header and vcpus != configured:
+        doubts.append(f"the configuration has {configured} vCPUs, the layout {vcpus}")
+    if configured and placed and not account.header and len(placed) != configured:
+        doubts.append(
+            f"the log is cut: it places {len(placed)} of {configured} vCPUs, without a total of them"
+        )
+        vcpus = configured
+        vpds, ppds = (vpds, ppds) if account.summary else (None, None)
+    whole, has_total = not doubts, bool(account.header or account.summary)
+    if has_total and placed and vpds != len(vpd_sizes):
         doubts.append(f"the total line says {vpds} vNUMA nodes, the detail lines {len(vpd_sizes)}")
     doubts += _not_nested(log)
     return replace(
@@ -232,6 +304,7 @@ def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
         vcpus=vcpus,
         vpds=vpds,
         ppds=ppds,
+        has_total=has_total,
         virtual_sockets=sockets,
         vpd_sizes=vpd_sizes if whole and vpds == len(vpd_sizes) else (),
         # Older releases print PPD 0 on every line, whatever the summary says, so the lines are not used.

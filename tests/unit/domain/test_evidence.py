@@ -62,7 +62,7 @@ def test_the_log_that_the_boot_before_had_already_is_not_this_boots() -> None:
         (VmwareLog(), "no lines about vNUMA in a known form"),
         (
             VmwareLog(vpds=2, doubts=("the total line says 16 vCPUs, the detail lines 5",)),
-            "it contradicts itself: the total line says 16",
+            "it is in doubt: the total line says 16",
         ),
         (VmwareLog(vpds=2), "its lines have no times"),
         (VmwareLog(numa_at=AT, vpds=2, vcpus=8), "it shows 8 vCPUs, the guest has 16"),

@@ -53,10 +53,10 @@ def evidence_of_boot(
 def _not_of_boot(
     log: VmwareLog, host_time: datetime | None, boot_age_s: float, earlier: str | None, guest: GuestTopology
 ) -> str | None:
+    if log.doubts:
+        return f"it is in doubt: {'; '.join(log.doubts)}"
     if not log.tells_layout:
         return "it has no lines about vNUMA in a known form"
-    if log.doubts:
-        return f"it contradicts itself: {'; '.join(log.doubts)}"
     at = log.numa_at or log.began
     if at is None or host_time is None:
         return "its lines have no times, so it may belong to any boot"

@@ -26,9 +26,24 @@ def sizes_words(sizes: Sequence[int], what: str, count: int | None = None) -> st
 
 
 def _vmware(figures: _Figures) -> str:
+    """Of one VM; with others in the text its name comes first."""
+    earlier, others = figures.get("earlier_power_ons", ()), figures.get("other_vms", ())
+    name = figures.get("settings", {}).get("displayname", "The first VM")
+    words = f"{name}: " * bool(others) + _power_on(figures)
+    if earlier:
+        nodes = "; ".join(f"{one} vNUMA nodes" for one in earlier)
+        words += f" The text has earlier power-ons, which do not count ({nodes})."
+    if others:
+        words += (
+            f" Other VMs in the text, told apart by displayName: {', '.join(filter(None, others)) or 'one'}."
+        )
+    return words
+
+
+def _power_on(figures: _Figures) -> str:
     vpds, vcpus = figures.get("vpds"), figures.get("vcpus")
     if vpds is None:
-        return "The log has the VM's configuration, but no line about vNUMA: the layout is not known."
+        return _no_layout(figures)
     nodes = sizes_words(figures.get("vpd_sizes", ()), "vNUMA node", vpds)
     subject = f"This power-on gave the {vcpus} vCPUs" if vcpus else "This power-on gave the VM"
     if figures.get("forced_uma"):
@@ -38,22 +53,40 @@ def _vmware(figures: _Figures) -> str:
     return f"{subject} {nodes}{where}. {_sure(figures)}"
 
 
+def _no_layout(figures: _Figures) -> str:
+    """What a log without a number of nodes says, and what it would take."""
+    if not figures.get("lines"):
+        return "The log has the VM's configuration, but no line about vNUMA: the layout is not known."
+    parts = ["The log's lines about vNUMA do not give the layout", *figures.get("doubts", ())]
+    if figures.get("invalid_cookie"):
+        parts.append(
+            "ESXi finds the stored sizing (numa.autosize.cookie) invalid, as of an earlier shape; "
+            "without the two numa.autosize keys it sizes anew"
+        )
+    return f"{'. '.join(part[0].upper() + part[1:] for part in parts)}."
+
+
 def _sure(figures: _Figures) -> str:
     if figures.get("doubts"):
         return f"Not sure: {'; '.join(figures['doubts'])}."
+    if not figures.get("has_total"):
+        return "Not sure: the log has no total, only lines of vCPUs."
     if figures.get("vpd_sizes"):
-        return "Sure: the line of each vCPU agrees with the total."
+        agree = "the line of each vCPU agrees with the total."
+        return f"T{agree[1:]}" if figures.get("other_vms") else f"Sure: {agree}"
     return "Only the total says so: the log has no line for each vCPU."
 
 
 def _guest(figures: _Figures) -> str:
     sizes, count = figures.get("node_sizes", ()), figures.get("numa_nodes")
+    doubts = f" Not sure: {'; '.join(figures['doubts'])}." if figures.get("doubts") else ""
     if count is None:
-        return "The guest's NUMA nodes are not shown."
+        return f"The guest's NUMA nodes are not shown.{doubts}"
     sockets = figures.get("sockets")
     in_sockets = f" and {counted(sockets, 'socket')}" if sockets else ""
     cpus = " CPUs" if sizes else ""
-    return f"The guest sees {sizes_words(sizes, 'NUMA node', count)}{cpus}{in_sockets}: its own tool says so."
+    seen = f"The guest sees {sizes_words(sizes, 'NUMA node', count)}{cpus}{in_sockets}"
+    return f"{seen}.{doubts}" if doubts else f"{seen}: its own tool says so."
 
 
 def _errorlog(figures: _Figures) -> str:
@@ -66,11 +99,29 @@ def _errorlog(figures: _Figures) -> str:
         parts.append(f"SQL Server uses {used} {counted(total, 'logical processor')}{why}")
     elif figures.get("sockets"):
         parts.append(f"SQL Server found {counted(figures['sockets'], 'socket')}")
+    elif total is not None:
+        parts.append(f"SQL Server found {counted(total, 'logical processor')}")
     if nodes:
         soft = "soft-NUMA may have split the guest's nodes"
         parts.append(f"it has {sizes_words(nodes, 'SQLOS node')} CPUs ({soft})")
     words = "; ".join(parts) or "SQL Server's nodes and processors are not shown"
-    return f"{words[0].upper()}{words[1:]}. This is what the server itself wrote at its start."
+    return (
+        f"{words[0].upper()}{words[1:]}. This is what the server itself wrote at its start.{_limits(figures)}"
+    )
+
+
+def _limits(figures: _Figures) -> str:
+    """What stands against an error log's figures, a sentence each."""
+    found = [f"Not sure: {doubt}." for doubt in figures.get("doubts", ())]
+    if figures.get("translated"):
+        found.append(
+            "The log is in another language than English: only masks and machine are read, not its processors."
+        )
+    if figures.get("earlier_starts"):
+        found.append(
+            f"The text has earlier starts, which do not count ({', '.join(figures['earlier_starts'])})."
+        )
+    return "".join(f" {sentence}" for sentence in found)
 
 
 def _clients(figures: _Figures) -> str:
@@ -98,7 +149,10 @@ _ALL = 100
 
 
 def _host(figures: _Figures) -> str:
-    packages, nodes = figures["packages"], figures["numa_nodes"]
+    packages, nodes = figures.get("packages"), figures.get("numa_nodes")
+    if packages is None or nodes is None:
+        shown = counted(packages, "processor package") if packages else counted(nodes or 0, "NUMA node")
+        return f"The host has {shown}; its {'NUMA nodes' if packages else 'packages'} are not shown."
     each = "one for each" if packages == nodes else "not one for each"
     return f"The host has {counted(packages, 'processor package')} and {counted(nodes, 'NUMA node')}: {each}."
 
@@ -119,8 +173,8 @@ _KINDS: Mapping[str, Callable[[_Figures], str]] = {
     "sched-stats -t numa-clients": _clients,
     "sched-stats -t numa-cnode": _cnodes,
     "sched-stats -t numa-pnode": _pnodes,
-    "esxtop, memory": _esxtop,
-    "vsish": _host,
-    **dict.fromkeys(("Coreinfo", "lscpu", "lstopo"), _guest),
+    **dict.fromkeys(("esxtop, memory", "esxtop, batch"), _esxtop),
+    **dict.fromkeys(("vsish", "sched-stats -t ncpus", "esxcli hardware"), _host),
+    **dict.fromkeys(("Coreinfo", "lscpu", "numactl -H", "lstopo"), _guest),
     "SQL Server error log": _errorlog,
 }

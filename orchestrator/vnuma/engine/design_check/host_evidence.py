@@ -13,7 +13,7 @@ from vnuma.domain.vm.facts import HostFacts
 from vnuma.errors import InputError
 from vnuma.estate.vmx import designed
 from vnuma.logs.esxtop import VmMemory, memory_screen
-from vnuma.logs.vmware import read_vmware_log
+from vnuma.logs.vmware import VmwareLog
 
 
 def placements(text: str, source: Path) -> dict[str, PlacementFacts]:
@@ -42,12 +42,11 @@ def _placement(lines: list[VmMemory]) -> PlacementFacts:
     )
 
 
-def against_prediction(text: str, host: HostFacts) -> str:
-    """How the layout of this log compares to the prediction, in a sentence; empty if the text has no layout.
+def against_prediction(log: VmwareLog, host: HostFacts) -> str:
+    """How the layout of this log compares to the prediction, in a sentence; empty if it has no layout.
 
     The settings are the log's DICT lines. Without a hardware version in them, the release's newest counts.
     """
-    log = read_vmware_log(text)
     if log.vpds is None:
         return ""
     vm = designed("the VM", log.settings)
