@@ -30,6 +30,10 @@ _ANY = re.compile("|".join(f"(?P<{name}>{one.pattern})" for name, one in _MESSAG
 _MACHINE = re.compile(r"System Manufacturer: '([^']{0,200})', System Model: '([^']{0,200})'", re.I)
 
 
+_Message = tuple[str, re.Match[str], str]
+"""A message's name, its text, and the time before it."""
+
+
 @dataclass(frozen=True)
 class ErrorLog:
     """One start; None or empty where missing.
@@ -93,11 +97,8 @@ def read_errorlog(text: str) -> ErrorLog:
 def starts(text: str) -> tuple[ErrorLog, ...]:
     """Every start in a text, the latest at the end; one without anything if there is none."""
     words = text.split()
-    messages = list(_messages("".join(words)))
-    if _falls([at for _, _, at in messages]):  # newest first, as viewers export it
-        messages.reverse()
     found = [_Start()]
-    for name, message, at in messages:
+    for name, message, at in _in_order(list(_messages("".join(words)))):
         if found[-1].says_again(name, message):
             found.append(_Start())
         found[-1].take(name, message, at)
@@ -108,8 +109,8 @@ def starts(text: str) -> tuple[ErrorLog, ...]:
     return tuple(_log(start, machine) for start, machine in zip(found, machines, strict=True))
 
 
-def _messages(dense: str) -> Iterator[tuple[str, re.Match[str], str]]:
-    """Each message's name and match, and the time before it."""
+def _messages(dense: str) -> Iterator[_Message]:
+    """Each message of interest, in the order of the text."""
     at = ""
     for seen in _ANY.finditer(dense):
         name = seen.lastgroup or ""
@@ -117,6 +118,20 @@ def _messages(dense: str) -> Iterator[tuple[str, re.Match[str], str]]:
             at = f"{seen[0][:10]}T{seen[0][10:]}"
         elif message := _MESSAGES[name].match(dense, seen.start()):
             yield name, message, at
+
+
+def _in_order(messages: list[_Message]) -> list[_Message]:
+    """The messages, oldest first: viewers export the newest line first, people paste the newest file first.
+
+    Messages of one second are the other way round too if the nodes come before the processors.
+    """
+    if not _falls([at for _, _, at in messages]):
+        return messages
+    backwards = any(
+        (one[0], other[0], one[2]) == ("node", "detected", other[2])
+        for one, other in pairwise(message for message in messages if message[0] in ("node", "detected"))
+    )
+    return sorted(reversed(messages) if backwards else messages, key=lambda message: message[2])
 
 
 def _falls(times: list[str]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from vnuma.logs.pasted import sources
 
 _KIND = r"(Socket|NUMA Node|Group|Physical Processor)\s+(\d{1,4})"
-_DASHES = "–—"
+_DASHES = "\u2013\u2014"  # en and em dash
 _CPUS = rf"[*\-{_DASHES}]+"
 _MAP = re.compile(rf"^\s*({_CPUS})\s+{_KIND}\b", re.ASCII)
 _HEADING = re.compile(rf"^\s*{_KIND}(?: \([^)]{{1,40}}\))?:\s*$", re.ASCII)
@@ -141,14 +141,15 @@ def _agreeing(view: GuestView, total: int | None) -> GuestView:
     return replace(view, node_sizes=() if doubts else view.node_sizes, doubts=tuple(doubts))
 
 
-_FIELD = re.compile(r"^\s*([^:：]{1,60}?)\s*(?:[:：]|(?<=»)\s)\s*(\S[^:]{0,4000}?)\s*$")
+_COLONS = ":\uff1a"  # the second is as wide as a Chinese character
+_FIELD = re.compile(rf"^\s*([^{_COLONS}]{{1,60}}?)\s*(?:[{_COLONS}]|(?<=»)\s)\s*(\S[^:]{{0,4000}}?)\s*$")
 _NODE = re.compile(r"NUMA\D{0,12}(\d{1,4})")
 _LISTED = re.compile(r"\d[\d,-]{0,3999}", re.ASCII)
 _WHOLE = re.compile(r"\d{1,6}", re.ASCII)
 _NODES = re.compile(r".{0,12}NUMA(?: node\(s\)|-Knoten| 节点| ?ノード数?)?", re.I)
-_SOCKETS = re.compile(r"«?(?:Socket\(s\)|Sockel|Soquete\(s\)|座|ソケット数?|Сокетов|Gniazd\w{0,3})»?", re.I)
-_SOCKET_WORD = re.compile(r"socket|sockel|soquete|座|ソケット|сокет|gniazd", re.I)
-_CORE_WORD = re.compile(r"\bcore|\bkern|\bc(?:œ|oe)ur|\bn[úu]cleo|核|コア|\bяд[её]?р|\brdzeni", re.I)
+_SOCKETS = re.compile(r"«?(?:Socket\(s\)|Sockel|Soquete\(s\)|座|ソケット数?)»?", re.I)
+_SOCKET_WORD = re.compile(r"socket|sockel|soquete|座|ソケット", re.I)
+_CORE_WORD = re.compile(r"\bcore|\bkern|\bc(?:œ|oe)ur|\bn[úu]cleo|核|コア", re.I)
 _ALL = re.compile(r"CPU(?:\(s\)|s)?|Processeur\(s\)|CPU 数", re.I)
 _OFFLINE = re.compile(r"(?:Off-line|Offline) CPU\(s\) list", re.I)
 

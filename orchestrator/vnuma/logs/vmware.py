@@ -5,9 +5,9 @@ Two forms are known. Up to ESXi 6.0 a line for each vCPU, `numa: VCPU 3: VPD 0 (
 virtual proximity domain, a vNUMA node. PPD: physical proximity domain, a NUMA client.
 
 A text may have several power-ons, of one VM or of several: a setting that is said again after a layout begins
-another. DICT lines are the configuration at the power-on; excerpts also have them without quotes, or as lines of the
-.vmx. A DICT line takes precedence over a .vmx line, which may be a user's text. In it, ESXi's own sizing
-(`numa.autosize.*`) is that of the previous power-on; only `ConfigDB: Setting` lines show the new values.
+another. DICT lines are the configuration at the power-on; excerpts also have them without quotes, or as lines
+of the .vmx. A DICT line takes precedence over a .vmx line, which may be a user's text. In it, ESXi's own
+sizing (`numa.autosize.*`) is that of the previous power-on; `ConfigDB: Setting` lines show the new values.
 """
 
 from __future__ import annotations

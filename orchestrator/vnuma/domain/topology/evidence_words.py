@@ -115,7 +115,7 @@ def _limits(figures: _Figures) -> str:
     found = [f"Not sure: {doubt}." for doubt in figures.get("doubts", ())]
     if figures.get("translated"):
         found.append(
-            "The log is in another language than English: only masks and machine are read, not its processors."
+            "The log is in another language than English: its masks and machine are read, no processors."
         )
     if figures.get("earlier_starts"):
         found.append(
