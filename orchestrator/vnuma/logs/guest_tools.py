@@ -141,8 +141,10 @@ def _agreeing(view: GuestView, total: int | None) -> GuestView:
     return replace(view, node_sizes=() if doubts else view.node_sizes, doubts=tuple(doubts))
 
 
-_COLONS = ":\uff1a"  # the second is as wide as a Chinese character
-_FIELD = re.compile(rf"^\s*([^{_COLONS}]{{1,60}}?)\s*(?:[{_COLONS}]|(?<=»)\s)\s*(\S[^:]{{0,4000}}?)\s*$")
+_AFTER_LABEL = re.compile("[:\uff1a]|(?<=»)[ \t]")
+"""A colon, also one as wide as a Chinese character; one Spanish label has none."""
+
+_LONGEST_LABEL = 100
 _NODE = re.compile(r"NUMA\D{0,12}(\d{1,4})")
 _LISTED = re.compile(r"\d[\d,-]{0,3999}", re.ASCII)
 _WHOLE = re.compile(r"\d{1,6}", re.ASCII)
@@ -172,10 +174,10 @@ def lscpu(text: str) -> Iterator[GuestView]:
 
 def _lscpu_field(line: str) -> tuple[Hashable, int] | None:
     """What a line of lscpu says: of a node by its number the size, of all else the figure."""
-    found = _FIELD.match(line)
-    if found is None:
+    end = _AFTER_LABEL.search(line[:_LONGEST_LABEL])
+    if end is None:
         return None
-    label, value = found[1], found[2]
+    label, value = line[: end.start()].strip(), line[end.end() :].strip()
     node = _NODE.search(label)
     if node and _LISTED.fullmatch(value):
         return int(node[1]), _cpus(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.logs.test_vmware import new_form
+from tests.unit.logs.layouts import new_form
 from vnuma.domain.topology.evidence_words import conclusion
 from vnuma.logs.kinds import Reading, read_any
 from vnuma.logs.pasted import decoded

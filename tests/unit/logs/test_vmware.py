@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.logs.layouts import new_form
 from vnuma.logs.vmware import Cookie, read_cookie, read_vmware_log
-
-
-def new_form(sizes: list[int], *, prefix: str = "") -> str:
-    """The lines of ESXi 6.5 and later for nodes of these sizes, each on a physical node of its own."""
-    placed = [node for node, size in enumerate(sizes) for _ in range(size)]
-    lines = [f"numaHost: {len(placed)} VCPUs {len(sizes)} VPDs {len(sizes)} PPDs"]
-    lines += [f"numaHost: VCPU {cpu} VPD {node} PPD {node}" for cpu, node in enumerate(placed)]
-    return "".join(f"{prefix}{line}\n" for line in lines)
 
 
 @given(
