@@ -334,6 +334,8 @@ def from_os_error(error: OSError) -> VnumaError:
 def reading(path: Path, kind: str = "", *, fix: str = "Check the name.") -> Iterator[None]:
     """Raise InputError where the system does not let `path` be read; `kind` says what it is."""
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{kind} {path} is not a file but a pipe or device.".lstrip(), fix=fix)
         yield
     except OSError as error:
         why = error.strerror or error

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.estate.build import checked
+from tests.support.cli import vnuma_here
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm.estate import Estate, EstateVm
+from vnuma.domain.topology.vm_location import VmLocation, parse_host
+from vnuma.domain.vm.estate import Estate, EstateVm, NotShown
+from vnuma.engine.design_check.designed_vms import on_hosts
 from vnuma.errors import InputError
 from vnuma.estate.design import read_design
 
@@ -20,6 +23,7 @@ PLAY = """
     - name: Two alike
       community.vmware.vmware_guest:
         name: "{{ item.name }}"
+        guest_id: windows2019srv_64Guest
         hardware:
           num_cpus: "{{ item.cpus | int }}"
           num_cpu_cores_per_socket: "{{ cores | default(4) }}"
@@ -33,6 +37,7 @@ PLAY = """
     - block:
         - vmware.vmware.vm:
             name: sql-c
+            guest_id: windows2019srv_64Guest
             cpu: {cores: 24, cores_per_socket: 12, enable_hot_add: true}
             memory: {size_mb: 65536, reserve_all_memory: true}
         - vmware.vmware.vm_advanced_settings:
@@ -85,7 +90,6 @@ def test_tasks_loops_and_variables_make_vms(tmp_path: Path) -> None:
         "{{ 1 / 0 }}",
         "{{ 10 ** 10 }}",
         "{{",
-        "many",
     ],
 )
 def test_what_only_a_run_knows_is_not_evaluated(tmp_path: Path, value: str) -> None:
@@ -104,14 +108,65 @@ def test_what_only_a_run_knows_is_not_evaluated(tmp_path: Path, value: str) -> N
 
 
 def test_what_a_template_brings_is_not_guessed(tmp_path: Path) -> None:
-    """A clone has what its template has; a new VM vSphere's defaults."""
+    """A clone has what its template has, an existing VM what it has; a new VM vSphere's defaults."""
     text = "- hosts: all\n  tasks:\n    - vmware_guest: {name: a, hardware: {num_cpus: 4}%s}\n"
-    (new,) = _read(tmp_path, text % "").vms
+    (new,) = _read(tmp_path, text % ", guest_id: windows2019srv_64Guest").vms
     (copied,) = _read(tmp_path, text % ", template: win2022").vms
     assert (new.facts.settings["cpuHotAddEnabled"], new.facts.settings["cpuAffinity"]) == (False, ())
     assert "template" in copied.absent["cpuHotAddEnabled"]
-    assert "template" in copied.absent[EXTRA_CONFIG]
+    assert isinstance(copied.absent[EXTRA_CONFIG], NotShown)
     assert "numCoresPerSocket" in new.absent
+
+
+@pytest.mark.parametrize("how", ["", ", uuid: 4213aaaa", ", moid: vm-7, guest_id: windows2019srv_64Guest"])
+def test_a_task_that_can_make_no_vm_changes_one_that_exists(tmp_path: Path, how: str) -> None:
+    """A new VM needs a guest_id and has no identity yet; M01 and T11 depend on what the VM has."""
+    text = "- hosts: all\n  tasks:\n    - vmware_guest: {name: a%s, hardware: {num_cpus: 24}}\n"
+    there = on_hosts(_read(tmp_path, text % how), VmLocation((parse_host("2x16/256", "7.0"),)), None)
+    (vm,) = checked(there).vms
+    assert {"M01", "T11"} <= vm.not_evaluated.keys()
+    assert "exists" in vm.not_evaluated["T11"]
+    assert "T11" in vm.undecided
+
+
+def test_a_later_task_leaves_what_an_earlier_one_made(tmp_path: Path) -> None:
+    """The VM is new; the second task finds it by its name and adds cores."""
+    text = (
+        "- hosts: all\n  tasks:\n    - vmware_guest: {name: a, guest_id: other, hardware: {num_cpus: 4}}\n"
+        "    - vmware_guest: {name: a, hardware: {num_cpu_cores_per_socket: 2}}\n"
+    )
+    (vm,) = _read(tmp_path, text).vms
+    settings = vm.facts.settings
+    assert (settings["numCPUs"], settings["numCoresPerSocket"], settings["cpuHotAddEnabled"]) == (4, 2, False)
+
+
+def test_a_task_that_shapes_no_vm_is_no_design(tmp_path: Path) -> None:
+    """Powering on or renaming: named, and nothing passes."""
+    play = tmp_path / "play.yml"
+    play.write_text("- hosts: all\n  tasks:\n    - vmware_guest: {name: pay, state: poweredon}\n")
+    ran = vnuma_here("check", play)
+    assert (ran.code, ran.out) == (3, "")
+    assert "pay" in ran.err
+
+
+def test_an_omitted_option_names_the_variable_that_omits_it(tmp_path: Path) -> None:
+    """`omit` is Ansible's word for an option that is not given."""
+    text = (
+        "- hosts: all\n  tasks:\n    - vmware_guest: {name: a, guest_id: other, hardware: {num_cpus: 4, "
+        "num_cpu_cores_per_socket: '{{ cores | default(omit) }}'}}\n"
+    )
+    (vm,) = _read(tmp_path, text).vms
+    assert "variable cores " in vm.absent["numCoresPerSocket"]
+
+
+def test_numbers_that_no_vm_has_end_in_one_sentence(tmp_path: Path) -> None:
+    """Not a number at all, or one that Python would not even print."""
+    play = tmp_path / "play.yml"
+    for number in ("many", "-8", f"0x{'f' * 5000}"):
+        play.write_text(
+            f"- hosts: all\n  tasks:\n    - vmware_guest: {{name: a, hardware: {{num_cpus: {number}}}}}\n"
+        )
+        assert vnuma_here("check", play).code == 3
 
 
 def test_host_vars_are_the_vms_of_a_play_and_of_the_role(tmp_path: Path) -> None:

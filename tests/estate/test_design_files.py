@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 import tempfile
 from dataclasses import dataclass, replace
@@ -133,15 +134,93 @@ def test_a_vmx_file_of_esxi_8_has_the_size_of_its_numa_nodes(tmp_path: Path) -> 
     assert "T09" not in judged.failed  # its two nodes are set already
 
 
-def test_a_value_that_is_none_is_not_evaluated(tmp_path: Path) -> None:
-    """It is not replaced by zero or a default; a missing hardware version is named too."""
+@pytest.mark.parametrize(
+    "line", ['numvcpus = "abc"', f'memSize = "{"9" * 5000}"', 'cpuid.coresPerSocket = "x"']
+)
+def test_a_vm_whose_size_is_not_a_number_is_unread(tmp_path: Path, line: str) -> None:
+    """Nothing replaces it; a file with nothing else to check ends with exit code 3."""
     file = tmp_path / "vm.vmx"
-    file.write_text('numvcpus = "sixteen"\nmemSize = "4096"\n')
-    vm = _only(file)
+    file.write_text(f'displayName = "db"\nvirtualHW.version = "19"\n{line}\n')
+    ran = vnuma_here("check", file)
+    assert (ran.code, ran.out) == (3, "")
+    assert line[:5].lower() in ran.err
 
-    assert "numCPUs" not in vm.facts.settings
-    assert "'sixteen'" in vm.absent["numCPUs"]
-    assert HARDWARE in vm.absent
+
+def test_a_vmx_file_without_a_hardware_version_leaves_it_open(tmp_path: Path) -> None:
+    """It is not replaced by a default."""
+    file = tmp_path / "vm.vmx"
+    file.write_text('numvcpus = "16"\nmemSize = "4096"\n')
+    assert HARDWARE in _only(file).absent
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("20",), (0, True)),
+        (("20", "0"), (0, True)),
+        (("20", "12"), (12, False)),
+        (("19",), (1, False)),
+        (("19", "0"), (1, False)),
+        (("19", "1"), (1, False)),
+    ],
+)
+def test_cores_per_socket_without_a_number_are_automatic_since_hardware_20(
+    tmp_path: Path, lines: tuple[str, ...], expected: tuple[int, bool]
+) -> None:
+    """Older hardware has one core per socket then; 0 says the same as no key."""
+    file = tmp_path / "vm.vmx"
+    keys = zip(("virtualHW.version", "cpuid.coresPerSocket"), lines, strict=False)
+    file.write_text("".join(f'{key} = "{value}"\n' for key, value in keys) + 'numvcpus = "24"\n')
+    settings = _only(file).facts.settings
+    assert (settings["numCoresPerSocket"], settings["autoCoresPerSocket"]) == expected
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    """Whatever its name promises."""
+    for name in ("plan.json", "sql.vmx", "sql.ova", "play.yml", "list.csv", "list.xlsx"):
+        os.mkfifo(tmp_path / name)
+        assert vnuma_here("check", tmp_path / name).code == 3
+
+
+_SYSTEM = """<VirtualSystem ovf:id="v"><Name>v</Name><VirtualHardwareSection>
+<System><vssd:VirtualSystemType>{types}</vssd:VirtualSystemType></System>
+<Item><rasd:ResourceType>3</rasd:ResourceType><rasd:VirtualQuantity>{cpus}</rasd:VirtualQuantity></Item>
+<Item><rasd:ResourceType>4</rasd:ResourceType><rasd:VirtualQuantity>65536</rasd:VirtualQuantity></Item>
+</VirtualHardwareSection></VirtualSystem>"""
+
+
+def _ovf(folder: Path, body: str) -> Path:
+    file = folder / "v.ovf"
+    names = {"ovf": "envelope/1", "rasd": "CIM_ResourceAllocationSettingData", "vssd": "VSSD"}
+    spaces = " ".join(f'xmlns:{prefix}="http://schemas.dmtf.org/{name}"' for prefix, name in names.items())
+    file.write_text(f"<Envelope {spaces}>{body}</Envelope>", encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("release", "hardware", "rules"), [("8.0", 20, set()), ("7.0", 13, {"R08"}), ("6.0", 9, {"R08"})]
+)
+def test_the_host_runs_the_highest_hardware_version_that_an_ovf_offers(
+    tmp_path: Path, release: str, hardware: int, rules: set[str]
+) -> None:
+    """192 vCPUs need version 15 or later; what the host does not run is not chosen."""
+    estate = read_design(_ovf(tmp_path, _SYSTEM.format(types="vmx-9 vmx-20 vmx-13", cpus=192)))
+    there = on_hosts(estate, VmLocation((parse_host("2x128/1024", release),)), None)
+    (vm,) = there.vms
+    assert vm.facts.hardware_version == hardware
+    (judged,) = checked(there).vms
+    assert {item.finding.rule for item in judged.findings} & {"R07", "R08"} == rules
+
+
+def test_an_ovf_that_is_not_read_says_why(tmp_path: Path) -> None:
+    """OVF 0.9 is named; a quantity of 5,000 digits is an unread VM."""
+    for body, words in (
+        ("<Content/>", "OVF 0.9"),
+        (_SYSTEM.format(types="vmx-19", cpus="4" * 5000), "processors"),
+    ):
+        ran = vnuma_here("check", _ovf(tmp_path, body))
+        assert ran.code == 3
+        assert words in ran.err
 
 
 def test_the_default_configuration_of_an_ovf_is_what_is_deployed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from vnuma.domain.vm.estate import Declared, Estate, Unseen
 from vnuma.errors import InputError
 from vnuma.estate.ansible_files import ARM, HINT, HostVars, Unresolved, host_vars, line_of, resolved, yaml_of
-from vnuma.estate.ansible_modules import TaskVm, Variables, vm_of_arm, vm_of_module
+from vnuma.estate.ansible_modules import TaskVm, Variables, shapes_a_vm, vm_of_arm, vm_of_module
 from vnuma.estate.design_vm import (
     accepted_in,
     block_end,
@@ -58,6 +58,7 @@ _UNREAD_MODULES = frozenset(
     )
 )
 """Modules of other collections that make or shape VMs too, without their collection."""
+_NO_DESIGN = "no task here makes it or changes its hardware, so there is nothing to check"
 _LOOPS = ("loop", "with_items", "with_list", "ansible.builtin.loop")
 _BLOCKS = ("block", "rescue", "always")
 _TASKS = ("pre_tasks", "tasks", "post_tasks", "handlers")
@@ -72,10 +73,12 @@ def read_ansible(path: Path) -> Estate:
             found.add_variables(one.host, one.variables, one.at)
     else:
         found.add_document(yaml_of(path), path)
+    found.unseen += [one for name, one in found.idle.items() if name not in found.vms]
     if not found.vms and not found.unseen:
         raise InputError(f"{path} has nothing of vSphere to check: no task or variable makes a VM.", fix=HINT)
     told = [Unseen("vm", vm.name, why) for vm in found.vms.values() for why in vm.contradictions]
-    designs = [vm.designed() for vm in found.vms.values()]
+    told += [Unseen("vm", vm.name, vm.unreadable) for vm in found.vms.values() if vm.unreadable]
+    designs = [vm.designed() for vm in found.vms.values() if not vm.unreadable]
     unseen = [*found.unseen, *told, *ignored_keys(designs)]
     return estate_of_designs(path, "ansible", "Ansible", designs, unseen)
 
@@ -94,6 +97,8 @@ class _Found:
     path: Path
     vms: dict[str, TaskVm] = field(default_factory=dict)
     unseen: list[Unseen] = field(default_factory=list)
+    idle: dict[str, Unseen] = field(default_factory=dict)
+    """VMs that a task names without changing their hardware."""
     tasks: int = 0
     files: dict[tuple[Path, str], tuple[Path, Sequence[Mapping[str, Any]]] | None] = field(
         default_factory=dict
@@ -260,6 +265,10 @@ class _Found:
                     self.vms[name].set_keys(resolved(options.get("settings") or {}, place.variables))
                 except (Unresolved, AttributeError) as error:
                     self.unseen.append(Unseen("vm", name, f"settings: {error}"))
+            return
+        if not shapes_a_vm(options):
+            if name not in self.vms:
+                self.idle[name] = Unseen("vm", name, _NO_DESIGN)
             return
         vm = self._vm(name, place, line_of(task), place.end)
         vm_of_module(module, options, place.variables, vm)

@@ -130,6 +130,8 @@ def _value(node: nodes.Node, variables: Mapping[str, Any], depth: int) -> Any:
             return node.data
         case nodes.Const():
             return node.value
+        case nodes.Name(name="omit"):
+            raise Unresolved("the option is omitted")
         case nodes.Name():
             if node.name not in variables:
                 raise Unresolved(f"the variable {node.name} is not defined here")
@@ -159,7 +161,9 @@ def _filtered(node: nodes.Filter, of: Callable[[nodes.Node], Any]) -> Any:
     if node.name in {"default", "d"} and node.args and node.node:
         try:
             return of(node.node)
-        except Unresolved:
+        except Unresolved as error:
+            if isinstance(node.args[0], nodes.Name) and node.args[0].name == "omit":
+                raise Unresolved(f"{error}, and the option is omitted without it") from error
             return of(node.args[0])
     filters: Mapping[str, Callable[[Any], Any]] = {
         "int": lambda value: int(_numeric(value)),

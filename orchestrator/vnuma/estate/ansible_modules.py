@@ -10,18 +10,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.topology import Topology
-from vnuma.domain.vm.estate import HOST_DECIDES, Declared
+from vnuma.domain.vm.estate import HOST_DECIDES, Declared, NotShown
 from vnuma.domain.vm.setting import AUTOMATIC, TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.estate.ansible_files import Unresolved, resolved
-from vnuma.estate.design_vm import NEW_VM, DesignedVm
+from vnuma.estate.design_vm import NEW_VM, SIZE, DesignedVm
 
-_TEMPLATE = "the template's own: the task does not set it"
-_OPEN = "the task does not set it, and vSphere's default differs by release"
-_EXISTS = "the role changes an existing VM: its variables do not give it"
+_NOT_SHOWN = NotShown("Ansible")
+
+
+class Invalid(Unresolved):
+    """A value that no run can use either."""
+
+
+class Origin(StrEnum):
+    """Where what a task does not set comes from; a value is the reason for which it is unknown."""
+
+    NEW = "the task does not set it, and vSphere's default differs by release"
+    TEMPLATE = "the template's own: the task does not set it"
+    EXISTING = "the VM exists and keeps it: the task does not set it"
+
 
 Variables = Mapping[str, Any]
 
@@ -41,6 +53,8 @@ class TaskVm:
     """File and line of the present task."""
     stated: dict[str, tuple[Value, str]] = field(default_factory=dict)
     """What tasks set, each with the place of the last that did."""
+    unreadable: str = ""
+    """Why its size is not a number; empty if it is one, or is known only when Ansible runs."""
     contradictions: list[str] = field(default_factory=list)
     """What two tasks set differently, as text."""
 
@@ -87,7 +101,7 @@ def _count(value: object) -> Value:
         return int(value)
     text = str(value).strip()
     if isinstance(value, bool) or not text.lstrip("-").isdecimal() or len(text) > 12:
-        raise Unresolved(f"{text[:20]!r} is not a whole number")
+        raise Invalid(f"{text[:20]!r} is not a whole number")
     return int(text)
 
 
@@ -114,18 +128,21 @@ _OPTIONS: Mapping[str, tuple[str, str]] = {
 
 
 def vm_of_module(module: str, options: Variables, variables: Variables, vm: TaskVm) -> None:
-    """Apply a module's task to the VM."""
+    """Apply a module's task to the VM; one that an earlier task here made or changed keeps the rest."""
     hardware = options.get("hardware") or {}
     if module == "guest" and isinstance(hardware, Mapping) and "memory_reservation" in hardware:
         options = {**options, "hardware": {"mem_reservation": hardware["memory_reservation"], **hardware}}
-    copied = module == "guest" and bool(options.get("template") or options.get("template_src"))
-    if not copied:
+    origin = _origin(module, options)
+    if origin is Origin.NEW:
         vm.leave(NEW_VM, {})
-    else:
-        vm.leave({}, dict.fromkeys((*NEW_VM, EXTRA_CONFIG), _TEMPLATE))
+    elif not vm.settings:
+        vm.leave({}, dict.fromkeys((*NEW_VM, EXTRA_CONFIG), _NOT_SHOWN))
+    keeps = origin is Origin.EXISTING and bool(vm.settings)
     for setting, (of_guest, of_vm) in _OPTIONS.items():
-        _read(setting, of_guest if module == "guest" else of_vm, options, variables, vm, copied=copied)
-    _read_hardware(options, variables, vm, copied=copied)
+        given = _read(setting, of_guest if module == "guest" else of_vm, options, variables, vm)
+        if not given and not keeps:
+            _leave(setting, origin, vm)
+    _read_hardware(options, variables, vm, None if keeps else origin)
     try:
         keys = resolved(options.get("advanced_settings") or [], variables)
         vm.set_keys({one["key"]: one["value"] for one in keys if isinstance(one, Mapping) and len(one) > 1})
@@ -134,9 +151,40 @@ def vm_of_module(module: str, options: Variables, variables: Variables, vm: Task
         vm.absent[EXTRA_CONFIG] = f"advanced_settings: {error}"
 
 
-def _read(
-    setting: str, path: str, options: Variables, variables: Variables, vm: TaskVm, *, copied: bool
-) -> None:
+_SHAPING = frozenset(
+    (
+        *("hardware", "cpu", "memory", "advanced_settings", "guest_id", "hardware_version"),
+        *("template", "template_src"),
+    )
+)
+"""Options with which a task shapes a VM."""
+
+
+def shapes_a_vm(options: Variables) -> bool:
+    """Whether a task makes a VM or changes its hardware: not one that powers it on or renames it."""
+    return any(options.get(name) for name in _SHAPING)
+
+
+def _origin(module: str, options: Variables) -> Origin:
+    """A new VM needs a guest_id (both modules demand it), unless a template has it."""
+    if options.get("uuid") or options.get("moid"):
+        return Origin.EXISTING
+    if module == "guest" and (options.get("template") or options.get("template_src")):
+        return Origin.TEMPLATE
+    return Origin.NEW if options.get("guest_id") else Origin.EXISTING
+
+
+def _leave(setting: str, origin: Origin, vm: TaskVm) -> None:
+    """What no task sets: a new VM's default, else unknown."""
+    spec = TYPED[setting]
+    if origin is not Origin.NEW or spec.unset is None or setting in AUTOMATIC:
+        vm.leave({}, {setting: str(origin.value)})
+    else:
+        vm.leave({setting: spec.unset}, {})
+
+
+def _read(setting: str, path: str, options: Variables, variables: Variables, vm: TaskVm) -> bool:
+    """Whether the task sets it, or says why its value is unknown."""
     value: Any = options
     spec = TYPED[setting]
     try:
@@ -148,27 +196,30 @@ def _read(
             vm.state(setting, read(resolved(value, variables)))
             if setting == "numCoresPerSocket":
                 vm.settings["autoCoresPerSocket"] = False
-            return
+            return True
     except Unresolved as error:
         vm.settings.pop(setting, None)
         vm.absent[setting] = f"{path}: {error}"
-        return
-    if spec.unset is None or setting in AUTOMATIC or copied:
-        vm.leave({}, {setting: _TEMPLATE if copied else _OPEN})
-    else:
-        vm.leave({setting: spec.unset}, {})
+        if isinstance(error, Invalid) and setting in SIZE:
+            vm.unreadable = vm.absent[setting]
+        return True
+    return False
 
 
-def _read_hardware(options: Variables, variables: Variables, vm: TaskVm, *, copied: bool) -> None:
-    """`latest`, or no version, means the host's."""
+def _read_hardware(options: Variables, variables: Variables, vm: TaskVm, origin: Origin | None) -> None:
+    """`latest`, or no version for a new VM, means the host's. Without `origin` an earlier task's stays."""
     hardware = options.get("hardware")
     given = options.get("hardware_version") or (
         hardware.get("version") if isinstance(hardware, Mapping) else None
     )
     try:
+        if not given and origin is not Origin.NEW:
+            if origin and vm.hardware is None:
+                vm.absent[HARDWARE] = str(origin.value)
+            return
         text = str(resolved(given, variables)).lower().removeprefix("vmx-") if given else "latest"
         if text == "latest" and vm.hardware is None:
-            vm.absent[HARDWARE] = _TEMPLATE if copied and not given else HOST_DECIDES
+            vm.absent[HARDWARE] = HOST_DECIDES
         elif text != "latest":
             number = _count(text)
             vm.hardware = number if isinstance(number, int) else None
@@ -182,12 +233,9 @@ def vm_of_arm(arm: object, variables: Variables, vm: TaskVm) -> None:
     given = resolved(arm, variables)
     if not isinstance(given, Mapping):
         raise Unresolved("vm_topology_arm is not a mapping")
-    vm.absent |= dict.fromkeys(
-        (*NEW_VM, "memoryMB", "cpuHotAddEnabled", "memoryHotAddEnabled", "memoryReservation", "cpuLimit"),
-        _EXISTS,
-    )
-    vm.absent |= dict.fromkeys(("memoryLimit", "memoryReservationLockedToMax", "cpuReservation"), _EXISTS)
-    vm.absent |= {HARDWARE: _EXISTS, EXTRA_CONFIG: _EXISTS, "autoCoresPerSocket": _EXISTS}
+    kept = {*_OPTIONS, HARDWARE, "autoCoresPerSocket"} - {"numCPUs", "numCoresPerSocket"}
+    vm.absent |= dict.fromkeys(kept, str(Origin.EXISTING.value))
+    vm.absent |= dict.fromkeys((*NEW_VM, EXTRA_CONFIG), _NOT_SHOWN)
     shape = given.get("topology")
     try:
         topology = Topology.parse(str(shape))

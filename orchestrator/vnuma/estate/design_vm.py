@@ -48,6 +48,14 @@ def cpu_numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+SIZE = frozenset({"numCPUs", "numCoresPerSocket", "memoryMB"})
+"""A VM's size: if one of these is given but is not a number, the VM is not read."""
+
+
+class UnreadableVm(ValueError):
+    """A VM whose size is given but cannot be read; the message says why in a few words."""
+
+
 @dataclass(frozen=True)
 class DesignedVm:
     """One VM of a design. `hardware` is None, with a reason in `absent`, where the design leaves it open."""
@@ -67,6 +75,8 @@ class DesignedVm:
     windows: WindowsFacts | None = None
     sql: SqlEdition | None = None
     accepted: tuple[str, ...] = ()
+    offered: tuple[int, ...] = ()
+    """Hardware versions of which the host will choose one; `hardware` is the highest."""
     hardware_of_host: bool = False
     """Whether `hardware` comes from `host`, since the design gives no version itself."""
     before: Before | None = None
@@ -98,6 +108,7 @@ class DesignedVm:
             sql=self.sql,
             accepted=self.accepted,
             hardware_of_host=self.hardware_of_host,
+            offered=self.offered,
             before=self.before,
         )
 

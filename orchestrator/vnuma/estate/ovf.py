@@ -17,9 +17,9 @@ from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Estate, NotShown
+from vnuma.domain.vm.estate import Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, is_governed
-from vnuma.errors import InputError
+from vnuma.errors import InputError, reading
 from vnuma.estate import design_vm
 
 _MOST_BYTES = 16_000_000
@@ -58,12 +58,22 @@ def read_ovf(path: Path) -> Estate:
     root = _parsed(path, data)
     if _name(root) != "Envelope":
         raise InputError(f"{path} is XML but not OVF: its root is {_name(root)[:40]}.", fix="Name an .ovf.")
+    if any(_name(one) == "Content" for one in root):
+        raise InputError(
+            f"{path} is OVF 0.9, whose format is not read.",
+            fix="Export the VM again with a newer tool; ovftool writes OVF 1.x.",
+        )
     systems = [one for one in root.iter() if _name(one) == "VirtualSystem"]
     if not systems:
         raise InputError(f"{path} describes no VM.", fix="Name the .ovf of a VM or vApp.")
     chosen = _default_configuration(root)
-    designs = [replace(_designed(one, chosen), declared=design_vm.declared_at_start(path)) for one in systems]
-    return design_vm.estate_of_designs(path, "ovf", "OVF", designs)
+    designs, unread = list[design_vm.DesignedVm](), list[Unseen]()
+    for one in systems:
+        try:
+            designs.append(replace(_designed(one, chosen), declared=design_vm.declared_at_start(path)))
+        except design_vm.UnreadableVm as error:
+            unread.append(Unseen("vm", _names(one)[1], str(error)))
+    return design_vm.estate_of_designs(path, "ovf", "OVF", designs, unread)
 
 
 def _designed(system: ET.Element, configuration: str | None) -> design_vm.DesignedVm:
@@ -92,13 +102,14 @@ def _designed(system: ET.Element, configuration: str | None) -> design_vm.Design
             settings[key] = value
         elif key.lower() == "sched.cpu.latencysensitivity":
             settings["latencySensitivity"] = value.lower()
-    hardware = _hardware(system)
-    name = _text(system, "Name")
-    address = _attribute(system, "id") or name or "vm"
+    offered = _offered(system)
+    hardware = max(offered, default=None)
+    address, name = _names(system)
     return design_vm.DesignedVm(
         address=address,
-        name=name or address,
+        name=name,
         hardware=hardware,
+        offered=offered,
         settings=settings,
         absent={
             **absent,
@@ -108,11 +119,22 @@ def _designed(system: ET.Element, configuration: str | None) -> design_vm.Design
     )
 
 
+def _names(system: ET.Element) -> tuple[str, str]:
+    """Its identifier, and its name."""
+    name = _text(system, "Name")
+    address = _attribute(system, "id") or name or "vm"
+    return address, name or address
+
+
 def _of_item(kind: str, item: ET.Element) -> dict[str, Value]:
-    """An item of processors or memory as settings, in MHz and MB."""
+    """An item of processors or memory as settings, in MHz and MB. Raises UnreadableVm."""
     found: dict[str, Value] = {}
     units = _text(item, "AllocationUnits")
-    quantity = _number(_text(item, "VirtualQuantity"))
+    text = _text(item, "VirtualQuantity").strip()
+    quantity = _number(text)
+    if text and quantity is None:
+        what = "processors" if kind == _CPU else "memory"
+        raise design_vm.UnreadableVm(f"the quantity of {what} is {text[:20]!r}, not a number")
     if kind == _CPU:
         found["numCoresPerSocket"] = _number(_text(item, "CoresPerSocket")) or 1
     if quantity is not None:
@@ -153,11 +175,12 @@ def _pairs(system: ET.Element, tag: str) -> Iterator[tuple[str, str]]:
             yield _attribute(one, "key"), _attribute(one, "value")
 
 
-def _hardware(system: ET.Element) -> int | None:
-    """The lowest version that the descriptor allows, which a deployment may get."""
+def _offered(system: ET.Element) -> tuple[int, ...]:
+    """The hardware versions that the descriptor allows, of which the platform chooses (DSP0243,
+    VirtualSystemType).
+    """
     texts = [one.text or "" for one in system.iter() if _name(one) == "VirtualSystemType"]
-    found = [int(number) for text in texts for number in re.findall(r"vmx-([0-9]{1,2})\b", text)]
-    return min(found, default=None)
+    return tuple(int(number) for text in texts for number in re.findall(r"vmx-([0-9]{1,2})\b", text))
 
 
 def _factor(units: str, mega: int) -> float:
@@ -187,7 +210,7 @@ def _name(item: ET.Element) -> str:
 def _descriptor_of_ova(path: Path) -> bytes:
     """The .ovf in a .ova, which is its first file (DSP0243, 5.3); the disks after it are not read."""
     try:
-        with tarfile.open(path, "r:") as archive:
+        with reading(path), tarfile.open(path, "r:") as archive:
             for number, member in enumerate(archive):
                 if number == _MOST_MEMBERS:
                     break

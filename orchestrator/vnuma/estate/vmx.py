@@ -3,8 +3,9 @@
 Format: VMware's configuration dictionary, with a line `key = "value"` for each key, case-insensitive keys,
 `|22` for a quote; `.encoding` names the character set. The setting of each key follows from the DICT lines of
 published vmware.log files, and from the field names of VirtualMachineConfigSpec. coresPerNumaNode is
-numa.vcpu.coresPerNode (a log of ESXi 8.0, Denneman 2022-11-03); 0 is automatic, as in the API. A file with a
-duplicate key, in whatever case, is not opened: https://github.com/hashicorp/vagrant/issues/2597.
+numa.vcpu.coresPerNode (a log of ESXi 8.0, Denneman 2022-11-03); 0 is automatic, as in the API. So are
+cores per socket from hardware version 20 on; older hardware has one core per socket without them. A file with
+a duplicate key, in whatever case, is not opened: https://github.com/hashicorp/vagrant/issues/2597.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
 from vnuma.domain.vm.estate import Estate, NotShown, Unseen
-from vnuma.domain.vm.setting import Value, is_governed
+from vnuma.domain.vm.setting import VIRTUAL_NUMA, Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate import design_vm
 
@@ -51,7 +52,7 @@ def _limit(text: str) -> Value:
 
 _KEYS: Mapping[str, tuple[str, Read, Value]] = {
     "numvcpus": ("numCPUs", _whole, 1),
-    "cpuid.corespersocket": ("numCoresPerSocket", _whole, 1),
+    "cpuid.corespersocket": ("numCoresPerSocket", _whole, 0),
     "memsize": ("memoryMB", _whole, 4),
     "vcpu.hotadd": ("cpuHotAddEnabled", _truth, False),
     "mem.hotadd": ("memoryHotAddEnabled", _truth, False),
@@ -103,12 +104,17 @@ def read_vmx(path: Path) -> Estate:
         *design_vm.accepted_in(lines, 1, len(lines)),
         *filter(None, [keys.get(design_vm.ACCEPTED_KEY)]),
     )
-    vm = replace(designed(path.stem, keys), declared=design_vm.declared_at_start(path), accepted=accepted)
+    try:
+        vm = designed(path.stem, keys)
+    except design_vm.UnreadableVm as error:
+        unread = Unseen("vm", keys.get("displayname") or path.stem, str(error))
+        return design_vm.estate_of_designs(path, "vmx", "vmx file", [], [unread])
+    vm = replace(vm, declared=design_vm.declared_at_start(path), accepted=accepted)
     return design_vm.estate_of_designs(path, "vmx", "vmx file", [vm])
 
 
 def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
-    """A VM from its lower-case keys; `name` if it has no displayName."""
+    """A VM from its lower-case keys; `name` if it has no displayName. Raises UnreadableVm."""
     settings: dict[str, Value] = {setting: default for setting, _, default in _KEYS.values()}
     absent: dict[str, str] = dict.fromkeys(VIRTUAL_NUMA_SETTINGS, _NOT_SHOWN)
     for key, (setting, read, _) in _KEYS.items():
@@ -118,8 +124,11 @@ def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
         try:
             settings[setting] = read(text)
         except ValueError:
+            wrong = f"{key} is {text[:20]!r}, which is not a valid value"
+            if setting in design_vm.SIZE:
+                raise design_vm.UnreadableVm(wrong) from None
             settings.pop(setting, None)
-            absent[setting] = f"{key} is {text[:20]!r}, which is not a valid value"
+            absent[setting] = wrong
     size = keys.get(_NODE_SIZE, "").strip()
     if re.fullmatch(r"[0-9]{1,4}", size, re.ASCII):
         settings |= {"coresPerNumaNode": int(size), "autoCoresPerNumaNode": int(size) == 0}
@@ -127,6 +136,10 @@ def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
     settings |= {key: text for key, text in keys.items() if is_governed(key) or key == "cpuid.maxvcpus"}
     version = keys.get("virtualhw.version", "").strip()
     hardware = int(version) if re.fullmatch(r"[0-9]{1,2}", version, re.ASCII) else None
+    automatic = not settings["numCoresPerSocket"] and (hardware or 0) >= VIRTUAL_NUMA.hardware
+    settings |= {"autoCoresPerSocket": automatic}
+    settings["numCoresPerSocket"] = settings["numCoresPerSocket"] or int(not automatic)
+    del absent["autoCoresPerSocket"]
     return design_vm.DesignedVm(
         address=name,
         name=keys.get("displayname") or name,

@@ -100,7 +100,8 @@ def read_yaml(text: str) -> Any:
     yaml = YAML(typ="rt")
     yaml.allow_duplicate_keys = False
     try:
-        return yaml.load(text)
+        document = yaml.load(text)
+        _refuse_numbers(document)
     except RecursionError:
         raise NotYaml("it is nested too deeply, or refers to itself") from None
     except MarkedYAMLError as error:
@@ -110,6 +111,19 @@ def read_yaml(text: str) -> Any:
         raise NotYaml("a character that YAML forbids", text.count("\n", 0, error.position) + 1) from None
     except _FAILURES as error:
         raise NotYaml(_why(error)) from None
+    return document
+
+
+def _refuse_numbers(document: Any) -> None:
+    """Raise ValueError for integers that do not fit in 64 bits: some cannot even be written in a message."""
+    seen, left = set[int](), [document]
+    while left:
+        node = left.pop()
+        if isinstance(node, int) and not -_LARGEST_WHOLE <= node < _LARGEST_WHOLE:
+            raise ValueError(f"a number in it has {node.bit_length()} bits: more than 64")
+        if isinstance(node, dict | list) and id(node) not in seen:
+            seen.add(id(node))
+            left += [*node, *node.values()] if isinstance(node, dict) else node
 
 
 def _why(error: Exception) -> str:

@@ -9,7 +9,7 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape_questions import NO_HOT_ADD, even_nodes, node_memory, nodes_needed
 from vnuma.checks.rules.sources import HOT_ADD_KB
-from vnuma.domain.topology.licence import windows_sockets
+from vnuma.domain.topology.licence import MOST_CLIENT_SOCKETS, is_windows_client, windows_sockets
 from vnuma.domain.topology.topology import topologies
 from vnuma.domain.vm.server import PROCESSOR_GROUP, WHOLE_NODES_BUILD
 from vnuma.words.plain_text import counted
@@ -105,7 +105,7 @@ def w03(facts: Facts) -> Fail | None:
     "W04",
     Severity.WARN,
     "Windows uses fewer sockets than the VM has",
-    condition="more virtual sockets than this edition of Windows uses",
+    condition="more virtual sockets than this edition of Windows uses; without one, than any edition uses",
     consequence="CPUs in the other sockets are not used.",
     fix="Use fewer, larger sockets.",
     sources=("https://learn.microsoft.com/windows-server/get-started/locks-limits",),
@@ -116,8 +116,8 @@ def w03(facts: Facts) -> Fail | None:
 )
 def w04(facts: Facts) -> Fail | None:
     caption = known(facts.guest.caption, "the edition of Windows")
-    most = windows_sockets(caption)
-    if most is None:
+    most = windows_sockets(caption) or MOST_CLIENT_SOCKETS
+    if not windows_sockets(caption) and (facts.sockets <= most or not is_windows_client(caption)):
         raise Unknown(f"the socket limit of {caption} is unknown")
     if facts.sockets <= most:
         return None

@@ -144,6 +144,15 @@ def windows_sockets(caption: str) -> int | None:
     return next((sockets for pattern, sockets in _WINDOWS_SOCKETS if re.search(pattern, words)), None)
 
 
+MOST_CLIENT_SOCKETS = 4
+"""Of the editions of client Windows, none uses more."""
+
+
+def is_windows_client(caption: str) -> bool:
+    """Whether this Windows is a client's: Windows 7 to 11, whatever its edition."""
+    return bool(re.search(r"\bwindows (7|8|8\.1|10|11)\b", caption, re.IGNORECASE))
+
+
 def usable_by_windows(caption: str, shape: Topology) -> Usable | None:
     """Cores that Windows uses of this shape; None if its limit is unknown."""
     sockets = windows_sockets(caption)

@@ -23,7 +23,7 @@ class VmLocation:
 
 
 _SPEC = re.compile(
-    r"(?P<nodes>[1-9]\d{0,2})x(?P<cores>[1-9]\d{0,3})(?:/(?P<memory>[1-9]\d{0,6}))?(?:@(?P<release>\d+\.\d.*))?"
+    r"(?P<nodes>[1-9]\d{0,2})x(?P<cores>[1-9]\d{0,3})(?:/(?P<memory>[1-9]\d{0,6}))?(?:@(?P<release>\d.*))?"
 )
 # 8, 8.0, 8.0.3, 8.0U3, 8.0 U3b, 8.0 Update 3; VMware ESXi, 8.0.3, 24022510, as vCenter shows it
 _RELEASE = re.compile(
@@ -43,7 +43,7 @@ def parse_release(text: str) -> Release:
     match = _RELEASE.fullmatch(text.strip())
     if not match:
         raise ValueError(f"'{text}' is not an ESXi release; write it as 8.0, 8.0.3 or 8.0U3")
-    release = Release(match["release"])
+    release = Release(match["release"] if "." in match["release"] else f"{match['release']}.0")
     third = match["third"] or (match["update"] if release.key >= (7, 0) else None)
     return Release(f"{release.version}.{third}" if third else release.version, match["build"] or "")
 

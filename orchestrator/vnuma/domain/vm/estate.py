@@ -79,6 +79,8 @@ class EstateVm:
     """Accepted findings in a design, verbatim; see `vnuma.estate.waivers`."""
     hardware_of_host: bool = False
     """Whether its hardware version comes from the host in its design: another host gives its own."""
+    offered: tuple[int, ...] = ()
+    """The hardware versions of which its host chooses the highest that it runs; empty: its own is given."""
     before: Before | None = None
     """The VM before the plan is applied; None: it is new, or unknown."""
     waits: CpuWaits | None = None

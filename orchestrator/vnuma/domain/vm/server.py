@@ -173,6 +173,7 @@ def windows_called(text: str) -> WindowsFacts | None:
     return windows_named(f"Windows Server {short[1]}") if short else None
 
 
+_CLIENTS = (("7", "7"), ("8", "8"), ("9", "10"), ("11", "11"))
 _GUEST_IDS = {
     "winlonghorn64": "Microsoft Windows Server 2008",
     "windows7srv64": "Microsoft Windows Server 2008 R2",
@@ -181,12 +182,17 @@ _GUEST_IDS = {
     "windows2019srv64": "Microsoft Windows Server 2019",
     "windows2019srvnext64": "Microsoft Windows Server 2022",
     "windows2022srvnext64": "Microsoft Windows Server 2025",
+    **{
+        f"windows{number}{bits}": f"Microsoft Windows {name}"
+        for bits in ("", "64")
+        for number, name in _CLIENTS
+    },
 }
-"""VirtualMachineGuestOsIdentifier of Windows Server, without signs. 2012 includes 2012 R2."""
+"""VirtualMachineGuestOsIdentifier of Windows, without signs. 2012 includes 2012 R2."""
 
 
 def windows_of_guest_id(guest_id: str) -> WindowsFacts | None:
-    """The Windows Server that a VM's configuration names, as the API or a .vmx file writes it:
+    """The Windows that a VM's configuration names, as the API or a .vmx file writes it:
     windows2019srv_64Guest, windows2019srv-64. None: unknown, or another system.
     """
     plain = re.sub(r"[_-]|guest$", "", guest_id.lower()).replace("server", "srv")

@@ -12,7 +12,7 @@ from vnuma.checks.result import Layout, Outlook
 from vnuma.checks.rule import Rule
 from vnuma.checks.subject import HARDWARE, Subject
 from vnuma.domain.topology.prediction import host_shape, predict
-from vnuma.domain.topology.release import hardware_version_of
+from vnuma.domain.topology.release import hardware_version_of, newest_hardware
 from vnuma.domain.topology.topology import partial_socket
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, EstateVm, Unseen
@@ -96,6 +96,10 @@ def _host_decides(vm: EstateVm) -> bool:
 
 def _on(vm: EstateVm, host: HostFacts, version: int) -> EstateVm:
     facts = replace(vm.facts, host_moid=host.moid, host_name=host.name)
+    if vm.offered:
+        newest = newest_hardware(host.release.version) or max(vm.offered)
+        runs = [one for one in vm.offered if one <= newest]
+        facts = replace(facts, hardware_version=max(runs, default=min(vm.offered)))
     absent = {name: why for name, why in vm.absent.items() if name != "host"}
     if _host_decides(vm):
         absent.pop(HARDWARE, None)
@@ -142,9 +146,10 @@ def _outlook(vm: Before, hosts: Sequence[HostFacts]) -> Outlook | None:
     if not isinstance(vm.settings.get("numCPUs"), int) or partial_socket(vm.settings):
         return None
     names: dict[tuple[int, ...], list[str]] = {}
-    sure = True
+    sure = HARDWARE not in vm.unknown
     for host in hosts:
-        seen = predict(host_shape(host), vm.settings, vm.hardware_version, vm.unknown)
+        hardware = vm.hardware_version or hardware_version_of(host.release.version)
+        seen = predict(host_shape(host), vm.settings, hardware, vm.unknown)
         names.setdefault(seen.node_sizes, []).append(host.name)
         sure = sure and seen.confidence == "high"
     layouts = tuple(Layout(sizes, tuple(on)) for sizes, on in names.items())
