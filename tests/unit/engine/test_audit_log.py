@@ -29,11 +29,13 @@ from vnuma.engine.audit.log_file import as_json, check, new_line, read_audit_fil
 from vnuma.errors import (
     CertificateRejected,
     InputError,
+    PrivilegeMissing,
     QuestionPending,
     ReconfigureRefused,
     StoreError,
     UnreadableAnswer,
     VCenterUnreachable,
+    VmNotFound,
     VnumaError,
 )
 from vnuma.store.audit import AuditLine, changes
@@ -274,6 +276,8 @@ OUTCOMES: list[tuple[VnumaError | None, str, int]] = [
     (CertificateRejected("a proxy's, while it was read back"), "unknown", 1),
     (UnreadableAnswer("a task of another form"), "unknown", 1),
     (QuestionPending("the task waits"), "unknown", 1),
+    (VmNotFound("out of sight when it was read back"), "unknown", 1),
+    (PrivilegeMissing("withdrawn when it was read back"), "unknown", 1),
 ]
 
 

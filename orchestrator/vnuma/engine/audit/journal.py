@@ -18,11 +18,13 @@ from vnuma.engine.audit.log_file import legible_lines, new_line
 from vnuma.errors import (
     CertificateRejected,
     InputError,
+    PrivilegeMissing,
     QuestionPending,
     ReadBackDiffers,
     StoreError,
     UnreadableAnswer,
     VCenterUnreachable,
+    VmNotFound,
     VnumaError,
     WaitTimeout,
 )
@@ -38,9 +40,9 @@ NO_VM = "-"
 
 _UNCERTAIN = (
     *(VCenterUnreachable, CertificateRejected, UnreadableAnswer),
-    *(ReadBackDiffers, WaitTimeout, QuestionPending),
+    *(ReadBackDiffers, WaitTimeout, QuestionPending, VmNotFound, PrivilegeMissing),
 )
-"""Errors after which a change may have been made: some come from waiting for it or reading it back."""
+"""Errors after which a change may have been made: they also come from waiting for it or reading it back."""
 
 
 def _refuse(error: StoreError) -> None:
