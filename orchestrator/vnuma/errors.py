@@ -269,8 +269,8 @@ class StoreAway(StoreError):
     """The store's server stopped, restarted, took no connection or lost it; the transaction is undone."""
 
 
-class StoreFull(StoreError):
-    """The store's disk or its server's memory is full: a person has to act before anything can be stored."""
+class StoreUnwritable(StoreError):
+    """Disk or memory is full, or the audit log cannot be written: nothing is stored until a person acts."""
 
 
 class ThresholdMet(VnumaError):

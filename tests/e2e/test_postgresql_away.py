@@ -25,7 +25,7 @@ from vnuma.engine.run import supervise as supervise_module
 from vnuma.engine.run.oversight import Watch, Work
 from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.supervise import restore_vms, supervise
-from vnuma.errors import NotAtBaseline, StoreFull
+from vnuma.errors import NotAtBaseline, StoreUnwritable
 from vnuma.store import attempts, tables
 from vnuma.store.open import Store
 from vnuma.store.postgresql import Patience
@@ -169,7 +169,7 @@ def test_a_full_disk_ends_the_run_and_names_the_store(
 
     ended = Struck(running, fill).run(steps)
 
-    assert isinstance(ended.worst, StoreFull), ended.problems
+    assert isinstance(ended.worst, StoreUnwritable), ended.problems
     assert str(steps.store.place) in ended.worst.what
     assert settings_now(running) == before
     assert Outcome.FAILED not in outcomes(steps.store, steps.run.id)

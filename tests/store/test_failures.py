@@ -17,7 +17,7 @@ from sqlalchemy import Connection, create_engine, text
 
 from tests.store import workers
 from tests.support.postgresql import Cluster
-from vnuma.errors import StoreAway, StoreError, StoreFull
+from vnuma.errors import StoreAway, StoreError, StoreUnwritable
 from vnuma.store import open as open_module
 from vnuma.store import runs, tables
 from vnuma.store.open import Store, default_url, open_store
@@ -282,7 +282,7 @@ def test_connections_that_stay_taken_are_the_store_s_fault(
 def test_a_server_without_space_or_memory_needs_a_person(postgresql: Cluster, state: str) -> None:
     """Waiting does not help: it is told apart from a server that is away."""
     store = open_store(postgresql.new_database())
-    with pytest.raises(StoreFull) as caught, store.write() as conn:
+    with pytest.raises(StoreUnwritable) as caught, store.write() as conn:
         conn.execute(text(f"DO $$ BEGIN RAISE EXCEPTION 'as reported' USING ERRCODE = '{state}'; END $$"))
     assert str(store.place) in caught.value.what
 

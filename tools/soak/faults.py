@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.context import ForkServerProcess
@@ -18,9 +18,16 @@ from pathlib import Path
 from tests.support.proxy import BAD_ANSWERS
 from tools.bench.processes import descendants
 from tools.soak.engine import start_engine
-from tools.soak.ground import PATIENCE_S, Ground
+from tools.soak.ground import PATIENCE_S, SHUTDOWN_S, Ground
 from tools.soak.points import Strike
+from vnuma.domain.study.study import Dataset
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.lease.supervision import SILENT_AFTER
+from vnuma.errors import VnumaError
+from vnuma.lab import faults
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.database.dataset import drop
 from vnuma.store.types import iso
 
 CODES: Mapping[Strike, frozenset[int]] = {
@@ -29,6 +36,8 @@ CODES: Mapping[Strike, frozenset[int]] = {
     Strike.DISK: frozenset({9}),
     Strike.DESCRIPTORS: frozenset({4, 9}),
     Strike.FREEZE_RESTORE: frozenset({7, 8}),
+    Strike.VCENTER_GONE: frozenset({7, 130}),
+    Strike.AUDIT_FILE: frozenset({9}),
 }
 """Exit codes that a run may end with besides 0 and 6, with all its VMs as they were. After somebody else's
 restore it names VMs that it no longer holds (7), since their state is unknown to it.
@@ -38,6 +47,12 @@ LOCKED_S = 1.0
 """How long a frozen process may lock the store; then it is frozen at another moment."""
 
 FROZEN_TRIES = 20
+
+LEAVES_AFTER_S = 1.2
+"""Between two requests to stop; sooner they count as one."""
+
+LEAVES_WITHIN_S = 5.0
+"""How long a run may take to end after the third."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +187,101 @@ def freeze_restore(run: FaultTarget) -> bool:
     return True
 
 
+def write_restore(run: FaultTarget) -> bool:
+    """The run is killed; a person restores its VMs, to which somebody writes."""
+    _end(run)
+    run.ground.lab.fault("keys_written")
+    _restored_by_hand(run, "restore")
+    return True
+
+
+def write_audit(run: FaultTarget) -> bool:
+    """The run is killed and its store away; a person restores its VMs, to which somebody writes."""
+    _end(run)
+    home, log = run.ground.home, run.ground.home / "vnuma.audit.jsonl"
+    kept = run.ground.folder / "kept"
+    kept.mkdir()
+    before = log.read_bytes()
+    for file in home.glob("vnuma.db*"):
+        file.rename(kept / file.name)
+    run.ground.lab.fault("keys_written")
+    _restored_by_hand(run, "restore", "--from-audit", str(log), "-i", str(home / "hosts.yml"))
+    for file in home.glob("vnuma.db*"):
+        file.unlink()
+    for file in kept.iterdir():
+        file.rename(home / file.name)
+    kept.rmdir()
+    log.write_bytes(before)
+    return True
+
+
+def write_resume(run: FaultTarget) -> bool:
+    """The run is killed, and somebody writes to a VM while it is resumed."""
+    _end(run)
+    run.ground.lab.fault("keys_written")
+    return True
+
+
+def slow_guest(run: FaultTarget) -> bool:
+    """The next guest to shut down takes longer than the run waits, or almost as long."""
+    run.ground.lab.fault("shutdown_slow", seconds=run.dice.choice((SHUTDOWN_S - 3, SHUTDOWN_S + 5)))
+    return True
+
+
+def vcenter_gone(run: FaultTarget) -> bool:
+    """vCenter answers nothing more; the user asks three times to stop, which ends the run. It comes back."""
+    run.ground.lab.fault("unavailable", times=0)
+    _while_alive(run, run.dice.uniform(0.5, 5))
+    for _ in range(3):
+        _signalled(run.pid, signal.SIGINT)
+        _while_alive(run, LEAVES_AFTER_S)
+    run.engine.join(LEAVES_WITHIN_S)
+    if run.engine.is_alive():
+        run.ground.tally.stuck.append(f"[{run.ground.name}] a third Ctrl-C did not end the run")
+        _end(run)
+    faults.clear(run.ground.lab.state)
+    _restored_by_hand(run, "restore")
+    return True
+
+
+def audit_file(run: FaultTarget) -> bool:
+    """The audit log's place is a folder until the run has ended."""
+    log = run.ground.home / "vnuma.audit.jsonl"
+    kept = log.rename(run.ground.folder / "kept.jsonl")
+    log.mkdir()
+    try:
+        run.until_its_end()
+    finally:
+        log.rmdir()
+        kept.rename(log)
+    return True
+
+
+def dropped(run: FaultTarget) -> bool:
+    """The run is killed, and the study's database dropped. Struck if a VM had one."""
+    _end(run)
+    found = False
+    for target in read_targets(run.ground.home / "hosts.yml").values():
+        with suppress(VnumaError), connect(sql_server(target)) as connection:
+            found = drop(connection, Dataset().database) or found
+    return found
+
+
+def _end(run: FaultTarget) -> None:
+    """Kill the run with all its processes."""
+    for pid in (run.pid, *descendants(run.pid)):
+        _signalled(pid, signal.SIGKILL)
+    run.until_its_end()
+
+
+def _restored_by_hand(run: FaultTarget, *words: str) -> None:
+    """A person's restore, which has to succeed."""
+    person = start_engine(list(words), run.ground.home, run.ground.folder / "restore.log")
+    person.join(PATIENCE_S)
+    faults.clear(run.ground.lab.state)
+    run.ground.check_by_hand(person.exitcode, " ".join(words))
+
+
 def _silent(database: Path) -> bool:
     """Age the last heartbeat, as after minutes of suspension; False while they lock the store."""
     heard = iso(datetime.now(UTC) - SILENT_AFTER)
@@ -222,5 +332,12 @@ FAULTS: Mapping[Strike, Callable[[FaultTarget], bool]] = {
     Strike.DESCRIPTORS: descriptors,
     Strike.FREEZE: freeze,
     Strike.FREEZE_RESTORE: freeze_restore,
+    Strike.WRITE_RESTORE: write_restore,
+    Strike.WRITE_AUDIT: write_audit,
+    Strike.WRITE_RESUME: write_resume,
+    Strike.SLOW_GUEST: slow_guest,
+    Strike.VCENTER_GONE: vcenter_gone,
+    Strike.AUDIT_FILE: audit_file,
+    Strike.DROPPED: dropped,
 }
 """What each fault does. It returns whether it struck; a run that it ends has ended by then."""

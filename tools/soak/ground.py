@@ -24,9 +24,12 @@ PATIENCE_S = 180.0
 
 RUN = "small.1"
 ITERATIONS = 3
+SHUTDOWN_S = 15
+"""How long the run waits for a guest; a later one is watched."""
+
 STUDY: dict[str, Any] = {
     "limits": {"attempts_per_cell": 10, "max_failed_cells": 99},
-    "power": {"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": 60},
+    "power": {"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": SHUTDOWN_S},
     "workload": {"sizes": [40]},
 }
 _FAST = {"tools_seconds": 0.06, "sql_seconds": 0.04, "shutdown_seconds": 0.04, "task_seconds": 0.02}
@@ -105,6 +108,17 @@ class Ground:
         away = self.differing()
         if code not in ((7, 8, 9) if away else (0, 7, 8, 9)):
             self.tally.codes.append(f"[{self.name}] restore ended with {code}, and VMs are {away}")
+
+    def check_by_hand(self, code: int | None, words: str) -> None:
+        """After a person's command that had to restore every VM."""
+        away = self.differing()
+        if code or away:
+            self.tally.codes.append(f"[{self.name}] vnuma {words} ended with {code}, and VMs are {away}")
+        self.tally.off += [
+            f"[{self.name}] {name} is {now['power']}"
+            for name, now in away.items()
+            if now["power"] == "poweredOff"
+        ]
 
     def check(self, point: Point) -> None:
         """After a strike: nothing lost, nothing doubled, every VM at its baseline or protected."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -56,6 +56,20 @@ class Strike(StrEnum):
     """The engine and all that it started stand still, and go on."""
     FREEZE_RESTORE = "freeze, restore"
     """Meanwhile a person restores the VMs."""
+    WRITE_RESTORE = "write, restore"
+    """The run is killed, and somebody writes to a VM while a person restores it."""
+    WRITE_AUDIT = "write, audit"
+    """The same without the store, from the audit log."""
+    WRITE_RESUME = "write, resume"
+    """The same while the run is resumed."""
+    SLOW_GUEST = "slow guest"
+    """A guest shuts down later than the run waits for it."""
+    VCENTER_GONE = "vCenter gone"
+    """It answers nothing more, the user leaves the run, and it comes back."""
+    AUDIT_FILE = "audit file"
+    """The audit log cannot be written until the run has ended."""
+    DROPPED = "dropped"
+    """The run is killed, and the study's database dropped."""
 
     @property
     def signal(self) -> signal.Signals:
@@ -97,12 +111,24 @@ class Point:
 StrikeKind = tuple[Stage, Victim, Strike]
 
 
+_CHANGED = (Stage.RECONFIGURE, Stage.POWER_ON, Stage.QUERY)
+"""Stages in which a VM differs from its baseline: off, booting, and on."""
+
+_ONLY_IN: Mapping[Strike, tuple[Stage, ...]] = {
+    Strike.FOREIGN_WRITE: (Stage.POWER_OFF, Stage.RESTORE),
+    **dict.fromkeys((Strike.WRITE_RESTORE, Strike.WRITE_AUDIT, Strike.WRITE_RESUME), _CHANGED),
+    **dict.fromkeys((Strike.VCENTER_GONE, Strike.AUDIT_FILE), _CHANGED),
+    Strike.SLOW_GUEST: (Stage.CLAIM, Stage.STORING),
+    Strike.DROPPED: (Stage.QUERY, Stage.STORING),
+}
+
+
 def _can_strike(stage: Stage, fault: Strike) -> bool:
-    """Whether a fault can strike there: VMs are off in two stages, none remains at the end to restore, and no
-    study here changes what only SQL Server can restore.
+    """Whether a fault can strike there: no VM remains at the end for others to restore, and no study here
+    changes what only SQL Server can restore.
     """
-    if fault is Strike.FOREIGN_WRITE:
-        return stage in (Stage.POWER_OFF, Stage.RESTORE)
+    if fault in _ONLY_IN:
+        return stage in _ONLY_IN[fault]
     return fault not in (Strike.FREEZE_RESTORE, Strike.SQL_HANDSHAKE) or stage is not Stage.RESTORE
 
 
@@ -169,6 +195,8 @@ class Tally:
     off: list[str] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
+    silence_s: float = 0.0
+    """The longest time that a living run said nothing."""
 
     @property
     def wrong(self) -> list[str]:
@@ -205,6 +233,7 @@ class Tally:
         self.off += other.off
         self.codes += other.codes
         self.stuck += other.stuck
+        self.silence_s = max(self.silence_s, other.silence_s)
 
     def count(self, point: Point, *, struck: bool) -> None:
         """Count a point that was struck or missed."""
@@ -227,6 +256,7 @@ class Tally:
             *(f"  never: {words}" for words in never),
             f"lost or doubled samples: {len(self.lost)}, altered VMs: {len(self.altered)}, "
             f"left off: {len(self.off)}, wrong exit codes: {len(self.codes)}, stuck runs: {len(self.stuck)}",
+            f"longest silence of a run: {self.silence_s:.0f} s",
         ]
         return "\n".join([*rows, *self.wrong])
 

@@ -6,7 +6,9 @@ import os
 import random
 import signal
 import time
+from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
+from threading import Event, Thread
 
 from tests.support.site import write_inventory, write_study
 from tools.soak import checks
@@ -38,6 +40,10 @@ class SupervisedRun:
         self._dice = random.Random(seed)
         ports = {name: relay.port for name, relay in ground.sql_relays.items()}
         self._inventory = write_inventory(ground.home, ground.lab, sql_ports=ports, **ground.proxy.vcenter)
+        self._begun = 0.0
+        self._ended = Event()
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
         design = {"blocks": 2, "iterations": ITERATIONS, "seed": seed}
         self._study = write_study(ground.folder, vms=list(self.VMS), design=design, **STUDY)
 
@@ -55,6 +61,7 @@ class SupervisedRun:
 
     def close(self) -> None:
         """End what still runs of it."""
+        self._ended.set()
         if self._engine and self._engine.is_alive():
             self._engine.terminate()
             self._engine.join(60)
@@ -62,15 +69,25 @@ class SupervisedRun:
                 self._engine.kill()
                 self._engine.join()
 
+    def _listen(self) -> None:
+        """Measure how long the run says nothing while it lives."""
+        log, tally = self._ground.folder / "run.log", self._ground.tally
+        while not self._ended.wait(0.5):
+            with suppress(FileNotFoundError, ValueError):  # no run yet, or its process was closed
+                if self._engine and self._engine.is_alive():
+                    spoke = max(self._begun, log.stat().st_mtime)
+                    tally.silence_s = max(tally.silence_s, time.time() - spoke)
+
     def _begin(self) -> ForkServerProcess:
         """A run in progress: the first one, or resumed after its end."""
         if self._engine is not None and self._engine.is_alive():
             return self._engine
         self._judge()
         known, ground = self._ground.watch.knows_run(), self._ground
-        words = ["run", "--resume", RUN] if known else ["run", str(self._study), "-i", str(self._inventory)]
+        what = ["--resume", RUN] if known else [str(self._study), "-i", str(self._inventory)]
         ground.watch.bury()
-        self._engine = start_engine(words, ground.home, ground.folder / "run.log")
+        self._begun = time.time()
+        self._engine = start_engine(["run", "-v", *what], ground.home, ground.folder / "run.log")
         self._unjudged, self._stopping, self._strikes = self._engine, False, []
         return self._engine
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from vnuma.errors import StoreAway, StoreBusy, StoreError, StoreFull
+from vnuma.errors import StoreAway, StoreBusy, StoreError, StoreUnwritable
 from vnuma.store.place import Place
 
 _RESUME = "then repeat the command, or continue a run that vnuma status lists: vnuma run --resume RUN"
@@ -87,7 +87,7 @@ def explained(place: Place, cause: BaseException) -> StoreError:
         what, fix = _postgresql(place, cause)
         away = is_away(cause)
     full = what.startswith("The store's")
-    kind = StoreAway if away else StoreFull if full else StoreBusy if _LOCKED in what else StoreError
+    kind = StoreAway if away else StoreUnwritable if full else StoreBusy if _LOCKED in what else StoreError
     return kind(f"{what} ({_first_line(cause)}).", fix=fix)
 
 

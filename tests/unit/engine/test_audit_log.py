@@ -33,6 +33,7 @@ from vnuma.errors import (
     QuestionPending,
     ReconfigureRefused,
     StoreError,
+    StoreUnwritable,
     UnreadableAnswer,
     VCenterUnreachable,
     VmNotFound,
@@ -210,7 +211,7 @@ def test_a_change_whose_line_cannot_be_written_was_never_made(tmp_path: Path) ->
     log = tmp_path / "vnuma.audit.jsonl"
     log.mkdir()
     with (
-        pytest.raises(StoreError),
+        pytest.raises(StoreUnwritable),
         Journal(store, "key", "sql16").change("power", (Edit("power", "on", "off"),)),
     ):
         raise AssertionError("the change was begun")

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from vnuma.engine.run.play import _Heard
-from vnuma.errors import StoreAway, StoreError, StoreFull
+from vnuma.errors import StoreAway, StoreError, StoreUnwritable
 
-FULL = {"error": "StoreFull", "msg": "The store's disk is full: here.\n  Free some space.", "failed": True}
+FULL = {
+    "error": "StoreUnwritable",
+    "msg": "The store's disk is full: here.\n  Free some space.",
+    "failed": True,
+}
 AWAY = {"error": "StoreAway", "msg": "The store here does not answer.", "failed": True}
 
 
@@ -25,7 +29,7 @@ def heard(*results: Mapping[str, Any] | None) -> StoreError | None:
 @pytest.mark.parametrize(
     ("results", "kind"),
     [
-        ((FULL,), StoreFull),
+        ((FULL,), StoreUnwritable),
         ((AWAY, {"changed": False}), StoreAway),
         ((AWAY, {"changed": True}), type(None)),
         (({"error": "SqlTimeout", "msg": "No answer."}, None), type(None)),

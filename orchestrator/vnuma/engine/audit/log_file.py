@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from vnuma.errors import InputError, StoreError, reading, write_fix
+from vnuma.errors import InputError, StoreError, StoreUnwritable, reading, write_fix
 from vnuma.file_lock import lock_within
 from vnuma.store.audit import AuditLine
 from vnuma.store.types import iso
@@ -57,7 +57,7 @@ def new_line(path: Path, line: AuditLine) -> Iterator[None]:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise StoreError(
+        raise StoreUnwritable(
             f"The audit log {path} cannot be written ({error.strerror}).", fix=write_fix(error, path.parent)
         ) from error
 

@@ -21,7 +21,7 @@ from vnuma.errors import (
     LeaseLost,
     StoreAway,
     StoreError,
-    StoreFull,
+    StoreUnwritable,
     VnumaError,
     reason_word,
 )
@@ -85,7 +85,7 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
     except Interrupted as error:
         finish(context, attempt, Outcome.INTERRUPTED, "stop_requested", str(error))
         raise
-    except (StoreAway, StoreFull) as error:
+    except (StoreAway, StoreUnwritable) as error:
         with suppress(StoreError):  # an attempt left open counts as interrupted
             finish(context, attempt, Outcome.INTERRUPTED, reason_word(type(error)), str(error))
         raise

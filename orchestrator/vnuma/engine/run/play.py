@@ -14,7 +14,7 @@ from typing import Any
 from vnuma.assets import asset
 from vnuma.domain.vm.facts import HostKey
 from vnuma.engine.access.play_input import clean_environment, write_extra_variables
-from vnuma.errors import EnvironmentProblem, StoreAway, StoreError, StoreFull
+from vnuma.errors import EnvironmentProblem, StoreAway, StoreError, StoreUnwritable
 from vnuma.store.rows import Vm
 
 # A long play grows by half a megabyte per cell, which makes forking slower; a new play takes two seconds.
@@ -90,7 +90,7 @@ def play_study(
     return Played(str(status), ENDED_BY_SIGNAL if rc is None else int(rc), heard.text, heard.unstored)
 
 
-_UNSTORED = {kind.__name__: kind for kind in (StoreAway, StoreFull)}
+_UNSTORED = {kind.__name__: kind for kind in (StoreAway, StoreUnwritable)}
 
 
 @dataclass

@@ -159,7 +159,7 @@ def _launch_until_done(over: Oversight, tokens: dict[str, int]) -> str:
 
     A VM that needs a person is left out of later ones. `tokens` are the fencing tokens by VM. Raises
     LeaseLost when another process has taken the run, StoreAway for a store that does not come back, and
-    StoreFull.
+    StoreUnwritable.
     """
     run, fruitless, output, going = over.work.run, 0, "", dict(over.work.targets)
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not over.asked.count:
