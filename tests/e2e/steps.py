@@ -21,8 +21,8 @@ from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.restore.restoration import restoration_of
-from vnuma.engine.restore.restore import Choice, Restoration, Restored
+from vnuma.engine.restore.part import Choice, Restored
+from vnuma.engine.restore.restore import Restoration, restoration_of
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.start import create_run, take_over_target

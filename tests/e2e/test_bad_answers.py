@@ -77,7 +77,7 @@ def test_a_bug_while_one_vm_is_restored_keeps_no_other_from_it(
     genuine = getattr(Restoration, where)
 
     def unless_sql16(asked: Restoration, *given: object) -> object:
-        if asked.vm.name == "sql16":
+        if asked.context.vm.name == "sql16":
             raise AttributeError("nobody foresaw this")
         return genuine(asked, *given)
 

@@ -16,7 +16,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command
 from tests.support.looking import change_by_hand, settings_now
 from vnuma.engine.lease.baseline_document import baseline_settings
-from vnuma.engine.restore.restore import Restored
+from vnuma.engine.restore.part import Restored
 from vnuma.errors import VmHeld, VnumaError
 from vnuma.vsphere import run_mark
 

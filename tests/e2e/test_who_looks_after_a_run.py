@@ -33,7 +33,7 @@ from vnuma.engine.lease.supervision import (
     is_alive,
     require_supervision,
 )
-from vnuma.engine.restore.restore import Restored
+from vnuma.engine.restore.part import Restored
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised

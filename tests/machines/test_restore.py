@@ -27,9 +27,8 @@ from vnuma.engine.audit.journal import Journal, audit_lines
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import take_over_unshaped
-from vnuma.engine.restore.baseline_diff import stored_baseline
-from vnuma.engine.restore.restoration import restoration_of
-from vnuma.engine.restore.restore import Choice, Restoration, Restored
+from vnuma.engine.restore.part import Choice, Restored
+from vnuma.engine.restore.restore import Restoration, restoration_of, stored_baseline
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_by_audit
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError

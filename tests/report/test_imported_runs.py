@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vnuma.engine.access.context import open_run
-from vnuma.engine.restore.baseline_diff import differences_now
+from vnuma.engine.restore.restore import differences_now
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError

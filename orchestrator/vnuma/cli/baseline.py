@@ -45,7 +45,7 @@ def show(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.restore.baseline_diff import stored_baseline
+    from vnuma.engine.restore.restore import stored_baseline
 
     opened, owner = opened_run(run, store) if run else (opened_store(store), None)
     found = stored_baseline(opened, vm, owner)
@@ -77,7 +77,7 @@ def diff(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.restore.baseline_diff import differences_now
+    from vnuma.engine.restore.restore import differences_now
 
     baseline, found = differences_now(opened_store(store), vm, run, inventory)
     if format_ == "json":

@@ -20,7 +20,7 @@ from vnuma.cli.options import (
 from vnuma.cli.screen import say
 
 if TYPE_CHECKING:
-    from vnuma.engine.restore.restore import Choice
+    from vnuma.engine.restore.part import Choice
     from vnuma.engine.restore.restore_leftovers import RestoreReport
     from vnuma.store.open import Store
 

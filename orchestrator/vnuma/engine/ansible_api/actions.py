@@ -27,8 +27,8 @@ from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.restore.restoration import restoration_of
-from vnuma.engine.restore.restore import Choice, Restored
+from vnuma.engine.restore.part import Choice, Restored
+from vnuma.engine.restore.restore import restoration_of
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, peek_next_cell, why_no_more
 from vnuma.errors import NotAtBaseline, VnumaError

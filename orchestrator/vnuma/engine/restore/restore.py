@@ -1,4 +1,4 @@
-"""Restore a target after a run, and record how that ended.
+"""Restore a target after a run, and record how that ended; and how it differs from its baseline now.
 
 At the end of a run, in a play, in recovery or by hand, a restore first raises the lease's token, so that all
 other processes of the run stop at their next write. Then each part of the target is restored under its lock:
@@ -7,20 +7,34 @@ the VM (`restore_vm.py`), and what the study left in its guest (`restore_guest.p
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
 
-from vnuma.domain.study.study import Study
-from vnuma.domain.vm.change import Edit
-from vnuma.domain.vm.setting import Power, Value
-from vnuma.engine.access.context import VmContext, holder
-from vnuma.engine.audit.journal import Journal
-from vnuma.engine.lease.baseline_document import refuse_altered
-from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
+from vnuma.domain.vm.setting import Value
+from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, study_of
+from vnuma.engine.access.guest_shell import PlayedShell
+from vnuma.engine.access.inventory import stored_target
+from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.cell.shell_guest import proven_uuid
+from vnuma.engine.instance import kernel
+from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
+from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings, refuse_altered
+from vnuma.engine.restore.part import (
+    Choice,
+    Difference,
+    HeldLease,
+    PartRestore,
+    Restored,
+    RestorePlan,
+    together,
+)
+from vnuma.engine.restore.restore_guest import GuestRestoration
+from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.errors import (
+    InputError,
     LeaseLost,
     NotAtBaseline,
     RestoreConflict,
@@ -30,111 +44,19 @@ from vnuma.errors import (
     VnumaError,
     from_os_error,
 )
-from vnuma.store import baselines, cells, leases
+from vnuma.store import baselines, cells, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Lease, RestoreOutcome, Run, Vm
-
-Choice = Literal["refuse", "theirs", "baseline"]
-"""For settings that somebody else changed: refuse and touch nothing, keep theirs, or restore them too."""
 
 _TRIES = 3
 """How often a restore is started again after the store's server restarted."""
 
 
 @dataclass(frozen=True)
-class Restored:
-    """The result of a restore: `equal` of `settings` read back equal, and what was changed.
-
-    `power` is the power state, None where nothing powers it. `begun`: whether the run had started on it.
-    `lab_ended`: it was a VM of a lab that exists no more.
-    """
-
-    vm: str
-    settings: int
-    equal: int
-    power: Power | None
-    changes: tuple[Edit, ...] = ()
-    powered_off: bool = False
-    begun: bool = True
-    lab_ended: bool = False
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.changes)
-
-    @property
-    def words(self) -> str:
-        """For people: only what was proven."""
-        if not self.begun:
-            return f"{self.vm}: no change was started there"
-        if self.lab_ended:
-            return f"{self.vm}: it ended with its lab; nothing is left to restore"
-        state = {Power.ON: "powered on", None: "files removed"}.get(self.power, "powered off")
-        if not self.settings:
-            return f"{self.vm}: the study changes no setting here, {state}"
-        return f"{self.vm}: {self.equal} of {self.settings} settings read back equal, {state}"
-
-
-@dataclass(frozen=True)
-class RestorePlan:
-    """What a restore would change now, in the same form as the changes it reports."""
-
-    changes: tuple[Edit, ...] = ()
-    powered_off: bool = False
-    removes_files: bool = False
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A setting that differs from the baseline, and who changed it: "us" or "somebody else"."""
-
-    setting: str
-    baseline: Value
-    now: Value
-    by: str
-
-
-@dataclass(frozen=True)
-class HeldLease:
-    """The lease of a restore. Its fence refuses work after the token has moved on."""
-
-    fence: Callable[[], None]
-    journal: Journal
-
-
-@dataclass(frozen=True)
-class PartRestore(ABC):
-    """The restore of one part of a target: its VM, or its guest. `context.vm` is its row in the store."""
-
-    context: VmContext
-    choice: Choice
-    say: Callable[[str], None]
-
-    @abstractmethod
-    def plan(self) -> RestorePlan:
-        """What `restore` would change now. Raises RestoreConflict where it would."""
-
-    @abstractmethod
-    def differences(self) -> list[Difference]:
-        """How the part differs from its baseline now. Changes nothing."""
-
-    @abstractmethod
-    def restore(self, held: HeldLease) -> Restored:
-        """Lock the target, compare the part with the baseline, write the differences, read them back.
-
-        Raises RestoreConflict before the first change when somebody else changed something and `choice` is
-        `refuse`; any VnumaError or OSError when it fails.
-        """
-
-
-@dataclass(frozen=True)
 class Restoration:
     """The restore of one target of a run, part by part."""
 
-    store: Store
-    run: Run
-    study: Study
-    vm: Vm
+    context: VmContext
     choice: Choice
     parts: Sequence[PartRestore]
 
@@ -177,16 +99,16 @@ class Restoration:
             except VnumaError:
                 raise
             except Exception as error:
-                raise possibly_changed(self.vm.name, error) from error
+                raise possibly_changed(self.context.vm.name, error) from error
         raise AssertionError("the last try returns or raises")
 
     def _restored(self) -> Restored:
         try:
             token, broken = self._advance_token()
         except StoreError as error:
-            raise possibly_changed(self.vm.name, error) from error
+            raise possibly_changed(self.context.vm.name, error) from error
         try:
-            refuse_altered(self.store, self.run, self.vm)
+            refuse_altered(self.context.store, self.context.run, self.context.vm)
             held = self._held(token)
             done = together([part.restore(held) for part in self.parts])
         except RestoreConflict as error:
@@ -198,7 +120,7 @@ class Restoration:
         except LeaseLost:
             raise  # another process restores it
         except Exception as error:
-            away = possibly_changed(self.vm.name, error)
+            away = possibly_changed(self.context.vm.name, error)
             cut = isinstance(error, VCenterUnreachable)
             self._record(token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away.what)
             raise away from error
@@ -206,20 +128,9 @@ class Restoration:
         return done
 
     def _held(self, token: int) -> HeldLease:
-        def fence() -> None:
-            self.store.ask(lambda connection: leases.require_current(connection, self.vm.vm_key, token))
-
+        held = replace(self.context, token=token, made=[])
         # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
-        return HeldLease(
-            fence,
-            Journal(
-                self.store,
-                self.vm.vm_key,
-                self.vm.name,
-                self.run,
-                on_store_error=lambda _: None,
-            ),
-        )
+        return HeldLease(held.fence, replace(journal_of(held), on_store_error=lambda _: None))
 
     def _advance_token(self) -> tuple[int, StoreError | None]:
         """Raise the token, so that other processes working on the target stop at their next write.
@@ -228,14 +139,14 @@ class Restoration:
         either.
         """
         try:
-            with self.store.write() as connection:
-                token = leases.raise_token(connection, self.vm.vm_key, self.run.id, holder())
-                cells.interrupt_attempts(connection, self.vm.id, token)
+            with self.context.store.write() as connection:
+                token = leases.raise_token(connection, self.context.vm.vm_key, self.context.run.id, holder())
+                cells.interrupt_attempts(connection, self.context.vm.id, token)
                 return token, None
         except StoreError as error:
-            with self.store.read() as connection:
-                lease = leases.get_lease(connection, self.vm.vm_key)
-            if lease is None or lease.run_id != self.run.id:
+            with self.context.store.read() as connection:
+                lease = leases.get_lease(connection, self.context.vm.vm_key)
+            if lease is None or lease.run_id != self.context.run.id:
                 raise
             return lease.token, error
 
@@ -245,47 +156,20 @@ class Restoration:
         Raises StoreError saying that the target was restored; `broken` is an earlier failure to write.
         """
         try:
-            with self.store.write() as connection:
-                baselines.set_restored(connection, self.vm.id, token, settled, {"words": words})
-                leases.release_lease(connection, self.vm.vm_key, token)
+            with self.context.store.write() as connection:
+                baselines.set_restored(connection, self.context.vm.id, token, settled, {"words": words})
+                leases.release_lease(connection, self.context.vm.vm_key, token)
         except StoreError as error:
             raise StoreError(
                 f"{(broken or error).what} {words}; only the store is not up to date.",
-                fix=f"When the store can be written again: vnuma restore {self.vm.name}",
+                fix=f"When the store can be written again: vnuma restore {self.context.vm.name}",
             ) from error
 
     def _record(self, token: int, outcome: RestoreOutcome, words: str) -> None:
         """Store the outcome; a failure to do so must not hide the error being raised."""
-        with suppress(StoreError), self.store.write() as connection:
-            baselines.set_restored(connection, self.vm.id, token, outcome, {"words": words, "token": token})
-
-
-def together(parts: Sequence[Restored]) -> Restored:
-    """The result of a target, from those of its parts."""
-    powers = [part.power for part in parts if part.power is not None]
-    return Restored(
-        parts[0].vm,
-        sum(part.settings for part in parts),
-        sum(part.equal for part in parts),
-        powers[0] if powers else None,
-        tuple(edit for part in parts for edit in part.changes),
-        any(part.powered_off for part in parts),
-        all(part.begun for part in parts),
-        any(part.lab_ended for part in parts),
-    )
-
-
-def kept_settings(
-    name: str, foreign: list[ForeignChange], choice: Choice, fix: str | None = None
-) -> set[str]:
-    """Which settings stay as somebody else changed them: with `theirs` all of them, else none.
-
-    Raises RestoreConflict when there are any and `choice` is `refuse`.
-    """
-    if foreign and choice == "refuse":
-        fix = fix or f"vnuma restore {name} --theirs | --baseline"
-        raise RestoreConflict(conflict_words(name, foreign), fix=fix)
-    return {item.setting for item in foreign} if choice == "theirs" else set()
+        detail = {"words": words, "token": token}
+        with suppress(StoreError), self.context.store.write() as connection:
+            baselines.set_restored(connection, self.context.vm.id, token, outcome, detail)
 
 
 def restore_abandoned(vm: Vm, lease: Lease) -> bool:
@@ -303,3 +187,102 @@ def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
     )
     away.bug = None if isinstance(known, VnumaError) else error
     return away
+
+
+def restoration_of(
+    context: VmContext,
+    *,
+    choice: Choice = "refuse",
+    say: Callable[[str], None] = lambda _: None,
+) -> Restoration:
+    """The restore of the context's target. Raises InputError as `refuse_unshaped`."""
+    refuse_unshaped(context.run, context.vm, context.target)
+    parts = tuple(_parts(context, choice, say))
+    return Restoration(context, choice, parts)
+
+
+def _parts(context: VmContext, choice: Choice, say: Callable[[str], None]) -> Iterator[PartRestore]:
+    """The VM first: a guest is reached best in the shape and power state that it had."""
+    if context.target.vcenter:
+        yield VmRestoration(context, choice, say)
+    if "shell" in context.study.workload.needs:
+        uuid = proven_uuid(context)
+        if uuid or context.target.vcenter is None:
+            yield GuestRestoration(context, choice, say, uuid)
+
+
+def restoration_from_store(
+    store: Store,
+    run: Run,
+    vm: Vm,
+    inventory: Path,
+    *,
+    choice: Choice = "refuse",
+    say: Callable[[str], None] = lambda _: None,
+) -> Restoration:
+    """The restore of a target of a run as the store has it, reached by this inventory."""
+    with store.read() as connection:
+        study = study_of(connection, run)
+    target, shell = stored_target(inventory, vm.vm_key, vm.name), PlayedShell(vm.name, inventory)
+    context = VmContext(store, run, study, vm, target, task_shell=shell)
+    return restoration_of(context, choice=choice, say=say)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A VM's configuration before a run: settings by name, its power state, when it was taken."""
+
+    vm: str
+    path: str
+    run: str
+    taken_at: datetime
+    at_baseline: bool
+    """Whether it was restored since, or never changed."""
+    power: str | None
+    """None for a machine, which stays on."""
+    settings: dict[str, Value]
+
+
+def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
+    """The baseline of that VM in `run`, or else in its newest run that has one.
+
+    An imported run counts only if named. Raises InputError when there is no baseline.
+    """
+    owner, vm = _find(store, name, run)
+    taken = vm.baseline_at
+    if taken is None:
+        raise InputError(f"{name} has no baseline in {owner.name}.", fix="vnuma status lists runs and VMs.")
+    return Baseline(name, vm.path, owner.name, taken, vm.at_baseline, *_stored(vm))
+
+
+def differences_now(
+    store: Store, name: str, run: str | None, inventory: Path | None
+) -> tuple[Baseline, list[Difference]]:
+    """How the VM differs from its baseline now. Changes nothing. Raises as `stored_baseline` does."""
+    baseline = stored_baseline(store, name, run)
+    owner, vm = _find(store, name, baseline.run)
+    with store.read() as connection:
+        runs.refuse_imported(connection, owner.id)
+    where = inventory or Path(owner.inventory or "inventory")
+    return baseline, restoration_from_store(store, owner, vm, where).differences()
+
+
+def _stored(vm: Vm) -> tuple[str | None, dict[str, Value]]:
+    """Power state and settings; a machine has only kernel settings."""
+    if isinstance(vm.baseline, dict) and KERNEL in vm.baseline:
+        return None, {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
+    return str(baseline_power(vm)), baseline_settings(vm)
+
+
+def _find(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
+    with store.read() as connection:
+        imported = set(connection.scalars(runs.imported_ids()))
+        ours = [one for one in reversed(runs.list_runs(connection)) if one.id not in imported]
+        for owner in [runs.get_run(connection, run)] if run else ours:
+            for vm in vms.vms_of_run(connection, owner.id):
+                if vm.name == name and vm.baseline is not None:
+                    return owner, vm
+    raise InputError(
+        f"The store has no baseline of {name}" + (f" in {run}." if run else "."),
+        fix="A run takes it before its first change; vnuma status lists runs and VMs.",
+    )

@@ -27,7 +27,7 @@ from vnuma.engine.lease.foreign_changes import written
 from vnuma.engine.lease.identity import find_by_key
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry
-from vnuma.engine.restore.restore import Choice, HeldLease, Restored
+from vnuma.engine.restore.part import Choice, HeldLease, Restored
 from vnuma.engine.restore.restore_vm import Source, VmRestore, about_power, at_vcenter
 from vnuma.errors import (
     EnvironmentProblem,

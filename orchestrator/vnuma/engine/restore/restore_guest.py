@@ -10,7 +10,7 @@ from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.cell.shell_guest import guest_of_vm
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
-from vnuma.engine.restore.restore import (
+from vnuma.engine.restore.part import (
     Difference,
     HeldLease,
     PartRestore,

@@ -17,8 +17,8 @@ from vnuma.engine.cell.dataset import dataset_exists
 from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
-from vnuma.engine.restore.restoration import restoration_from_store
-from vnuma.engine.restore.restore import Choice, Restoration
+from vnuma.engine.restore.part import Choice
+from vnuma.engine.restore.restore import Restoration, restoration_from_store
 from vnuma.engine.restore.restore_from_audit import (
     AuditRestoration,
     chosen,
@@ -104,7 +104,7 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
             release_dead_supervisor(store, owner)
             done = work.restore()
             outcome.done.append(done.words)
-            if not done.lab_ended and dataset_exists(store, work.study, row):
+            if not done.lab_ended and dataset_exists(store, work.context.study, row):
                 outcome.kept.append(_kept(work, str(wanted.inventory_for(owner))))
             stop_unless_worked_on(store, owner)
         except VnumaError as error:
@@ -196,11 +196,11 @@ def _by_audit(store: Store, file: Path, wanted: RestoreRequest) -> list[AuditRes
 
 
 def _kept(work: Restoration, inventory: str) -> str:
-    vm, database = work.vm.name, work.study.dataset.database
+    vm, database = work.context.vm.name, work.context.study.dataset.database
     drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", inventory, "--limit", vm)
     values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
     return (
-        f"{vm}: database {database} is kept for vnuma run --resume {work.run.name}; to drop it: "
+        f"{vm}: database {database} is kept for vnuma run --resume {work.context.run.name}; to drop it: "
         f"{shlex.join((*drop, *values))}"
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from vnuma.engine.audit.journal import edits_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.power_switch import POWER_OFF, PowerSwitch
 from vnuma.engine.cell.write_settings import not_left_off, write_settings
+from vnuma.engine.instance.instance_setting import wait_for_server
 from vnuma.engine.instance.settings import Baselined, to_restore
-from vnuma.engine.instance.sql_identity import Endpoint
+from vnuma.engine.instance.sql_identity import Endpoint, require_silence
 from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings
 from vnuma.engine.lease.foreign_changes import ForeignChange, conflicts, written
 from vnuma.engine.lease.identity import ended_with_its_lab, find_by_key
@@ -32,7 +34,7 @@ from vnuma.engine.lease.vcenter_retry import (
     report_wait,
     retry_vcenter,
 )
-from vnuma.engine.restore.restore import (
+from vnuma.engine.restore.part import (
     Choice,
     Difference,
     HeldLease,
@@ -41,14 +43,14 @@ from vnuma.engine.restore.restore import (
     RestorePlan,
     kept_settings,
 )
-from vnuma.engine.restore.restore_instance import InstanceRestore
-from vnuma.errors import NotAtBaseline, RestoreConflict
+from vnuma.errors import AttemptFailed, EnvironmentProblem, NotAtBaseline, RestoreConflict
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.store import attempts, audit
 from vnuma.store.audit import AuditLine
 from vnuma.store.types import utc_now
 from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.connect import Session, VmRef, connect
-from vnuma.vsphere.uptime import seconds_since_power_on
+from vnuma.vsphere.uptime import powered_on_at, seconds_since, seconds_since_power_on
 from vnuma.vsphere.wait import settle
 
 UNMARK_TRIES = 5
@@ -272,7 +274,7 @@ class VmRestore:
     def done(self) -> Restored:
         """Wait for running tasks, restore everything, remove the run's mark."""
         settle(self.session, self.ref, self.source.rules.task_timeout_s)
-        facts = self._read()
+        facts = self.read()
         if facts.power is Power.OFF:
             evidence.collect(self.held.journal, self.session, self.ref)
         if not self.source.is_known or self.source.held_by_another_run(facts):
@@ -284,7 +286,8 @@ class VmRestore:
         off = any(edit == POWER_OFF[0] for edit in self.held.journal.made)
         return replace(outcome, changes=net(self.held.journal.made), powered_off=off)
 
-    def _read(self) -> VmFacts:
+    def read(self) -> VmFacts:
+        """The VM as it is now."""
         return read.read_vm(self.session, self.ref)
 
     def _unmark(self) -> None:
@@ -308,12 +311,7 @@ class VmRestore:
         wanted = self._wanted_power(facts)
         source.settings(choice, facts)  # a conflict already: nothing is touched
         facts = self._after_shutdown(facts)
-        inside = InstanceRestore(
-            self.switch,
-            partial(sql_server, self.target),
-            partial(source.proves, self.session, self.ref),
-            source.inside,
-        )
+        inside = _Inside(self)
         inside.before_shape(facts)
         back_on = wanted is Power.ON
         change = partial(source.change, choice)
@@ -334,7 +332,7 @@ class VmRestore:
             self.switch.on_again(facts.host_moid)
         elif wanted is Power.OFF and facts.power is not Power.OFF:
             self.switch.off(back_on=False)
-        state = self._read().power
+        state = self.read().power
         checked += inside.prove(state)
         return Restored(source.name, checked, checked, state)
 
@@ -356,14 +354,86 @@ class VmRestore:
             return facts
         if self.switch.is_late():
             self.switch.await_off()
-        return self._read()
+        return self.read()
 
     def _run_left_it_off(self) -> bool:
         """Whether it was on before the run, which last powered it off, or asked its guest to."""
         lines = self.source.power_lines()
         made = [edit.after for edit in (*edits_of(lines), *self.held.journal.made) if edit.setting == "power"]
         last_off = made[-1:] == [str(Power.OFF)] or (not self.held.journal.made and _asks_off(lines))
-        return last_off and self._wanted_power(self._read()) is Power.ON
+        return last_off and self._wanted_power(self.read()) is Power.ON
+
+
+@dataclass
+class _Inside:
+    """SQL Server's own settings around the VM's: soft-NUMA, process affinity, pool, TCP ports.
+
+    Does nothing for a run that changed none. `restart`: whether one that was set still needs a restart.
+    """
+
+    work: VmRestore
+    restart: dict[Baselined, bool] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> tuple[Baselined, ...]:
+        """Those that the run changed."""
+        return self.work.source.inside
+
+    @property
+    def server(self) -> SqlServer:
+        """How to reach it."""
+        return sql_server(self.work.target)
+
+    def _is_ours(self, facts: VmFacts) -> bool:
+        return facts.power is Power.ON and self.work.source.proves(self.work.session, self.work.ref)
+
+    def before_shape(self, facts: VmFacts) -> None:
+        """Set them during the present boot, so that the power-cycle for the shape makes them effective."""
+        if not self.settings or not self._is_ours(facts):
+            return
+        for one in self.settings:
+            with suppress(AttemptFailed, EnvironmentProblem):  # `after_shape` raises it later
+                self._set(one)
+
+    def after_shape(self, facts: VmFacts) -> VmFacts:
+        """Set what was not possible before; the VM stays off if a restart is needed.
+
+        Raises SqlTimeout, SqlFailed, PowerFailed, ShutdownTimeout, WrongServer.
+        """
+        if not self.settings:
+            return facts
+        work, late = self.work, [one for one in self.settings if one not in self.restart]
+        if late and not self._is_ours(facts):
+            self._boot(facts)
+        for one in late:
+            wait_for_server(self.server, work.source.rules.sql_timeout_s)
+            self._set(one)
+        facts = work.read()
+        if any(self.restart.values()) and facts.power is Power.ON:
+            work.switch.off(back_on=True)
+            facts = work.read()
+        return facts
+
+    def _set(self, one: Baselined) -> None:
+        self.restart[one] = one.setting.switch(self.server, one.value, self.work.held.journal).needs_restart
+
+    def _boot(self, facts: VmFacts) -> None:
+        """Power on and prove whose SQL Server answers: none before the power-on, and a later start."""
+        session, switch = self.work.session, self.work.switch
+        if facts.power is not Power.OFF:
+            switch.off(back_on=True)
+        require_silence(self.server, facts.name)
+        switch.say(f"powering {facts.name} on to restore SQL Server")
+        at = switch.on_again(facts.host_moid) or powered_on_at(session, self.work.ref)
+        wait_for_server(self.server, self.work.source.rules.sql_timeout_s, seconds_since(session, at))
+
+    def prove(self, state: Power) -> int:
+        """How many were proven restored. Raises SqlTimeout or SqlFailed."""
+        if state is not Power.ON:
+            return 0
+        for one in self.settings:
+            one.setting.verify(self.server, one.value, self.work.source.rules.sql_timeout_s)
+        return len(self.settings)
 
 
 def about_power(lines: Sequence[AuditLine]) -> list[AuditLine]:

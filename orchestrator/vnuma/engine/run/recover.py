@@ -14,7 +14,7 @@ from vnuma.engine.lease.supervision import (
     release_dead_supervisor,
     stop_unless_worked_on,
 )
-from vnuma.engine.restore.restoration import restoration_of
+from vnuma.engine.restore.restore import restoration_of
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.run_outcome import naming_all
 from vnuma.errors import NotAtBaseline

@@ -17,8 +17,8 @@ from vnuma.engine.access.secrets import Private, remember, remembered_secrets, r
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
-from vnuma.engine.restore.restoration import restoration_of
-from vnuma.engine.restore.restore import Restored, possibly_changed, restore_abandoned
+from vnuma.engine.restore.part import Restored
+from vnuma.engine.restore.restore import possibly_changed, restoration_of, restore_abandoned
 from vnuma.engine.run.oversight import Oversight, Watch, Work, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, progress_of_part, restoring
