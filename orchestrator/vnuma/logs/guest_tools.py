@@ -12,7 +12,7 @@ from vnuma.logs.pasted import sources
 _KIND = r"(Socket|NUMA Node|Group|Physical Processor)\s+(\d{1,4})"
 _DASHES = "\u2013\u2014"  # en and em dash
 _CPUS = rf"[*\-{_DASHES}]+"
-_MAP = re.compile(rf"^\s*({_CPUS})\s+{_KIND}\b", re.ASCII)
+_MAP = re.compile(rf"^\s*({_CPUS})\s*{_KIND}\b", re.ASCII)
 _HEADING = re.compile(rf"^\s*{_KIND}(?: \([^)]{{1,40}}\))?:\s*$", re.ASCII)
 _TITLE = re.compile(r"^\s*(Logical [\w ]{1,40} Map):\s*$", re.ASCII)
 _MASK = re.compile(rf"^\s*({_CPUS})\s*$", re.ASCII)
@@ -22,7 +22,7 @@ _LSTOPO_NODE = re.compile(r"\bNUMANode\s+L#\d", re.ASCII)
 _EACH = re.compile(r"\b(\d{1,4})x total", re.ASCII)
 _CORE = re.compile(r"\bCore\s+L#\d", re.ASCII)
 _AVAILABLE = re.compile(r"^\s*available:\s*(\d{1,4}) nodes?\b", re.ASCII)
-_NUMACTL = re.compile(r"^\s*node (\d{1,4}) (cpus|size):\s*([\d ]{0,20000})", re.ASCII)
+_NUMACTL = re.compile(r"^\s*node (\d{1,4}) (cpus|size):\s*([\d ,-]{0,20000})", re.ASCII)
 
 _MOST_CPUS = 4096
 
@@ -99,11 +99,10 @@ def numactl(text: str) -> Iterator[GuestView]:
     """`numactl -H`: the nodes with their CPUs and memory."""
     for part in sources(text.splitlines(), _numactl_key):
         available = next((int(found[1]) for line in part if (found := _AVAILABLE.match(line))), None)
-        rows = {
-            (found[2], int(found[1])): found[3].split() for line in part if (found := _NUMACTL.match(line))
-        }
-        sizes = [len(cpus) for (what, _), cpus in sorted(rows.items()) if what == "cpus"]
-        memory = [int(size[0][:12]) for (what, _), size in sorted(rows.items()) if what == "size" and size]
+        rows = sorted((int(found[1]), found[2], found[3]) for line in part if (found := _NUMACTL.match(line)))
+        sizes = [_cpus(numbers) for _, what, numbers in rows if what == "cpus"]
+        found_mb = [_RANGE.match(numbers) for _, what, numbers in rows if what == "size"]
+        memory = [int(size[1]) for size in found_mb if size]
         if sizes:
             view = GuestView(sum(sizes), None, None, available or len(sizes), tuple(sizes), tuple(memory))
             yield _agreeing(view, total=None)
@@ -145,7 +144,7 @@ _AFTER_LABEL = re.compile("[:\uff1a]|(?<=»)[ \t]")
 """A colon, also one as wide as a Chinese character; one Spanish label has none."""
 
 _LONGEST_LABEL = 100
-_NODE = re.compile(r"NUMA\D{0,12}(\d{1,4})")
+_NODE = re.compile(r"NUMA\D{0,12}(\d{1,4})|(\d{1,4}) NUMA")
 _LISTED = re.compile(r"\d[\d,-]{0,3999}", re.ASCII)
 _WHOLE = re.compile(r"\d{1,6}", re.ASCII)
 _NODES = re.compile(r".{0,12}NUMA(?: node\(s\)|-Knoten| 节点| ?ノード数?)?", re.I)
@@ -179,8 +178,8 @@ def _lscpu_field(line: str) -> tuple[Hashable, int] | None:
         return None
     label, value = line[: end.start()].strip(), line[end.end() :].strip()
     node = _NODE.search(label)
-    if node and _LISTED.fullmatch(value):
-        return int(node[1]), _cpus(value)
+    if node and (_LISTED.fullmatch(value) or not value and "CPU" in label):  # a node of memory has none
+        return int(node[1] or node[2]), _cpus(value)
     if not _WHOLE.fullmatch(value):
         return None
     return (name, int(value)) if (name := _lscpu_name(label)) else None

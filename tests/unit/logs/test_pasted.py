@@ -138,6 +138,18 @@ def test_lscpu_is_read_in_other_languages(text: str) -> None:
     assert figures(text, "lscpu", *TWO_NODES, "cores_per_socket") == TWO_NODES | {"cores_per_socket": 4}
 
 
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        (LSCPU.replace("4-7", "").replace("0-3", "0-7"), (8, 0)),  # memory without processors
+        (LSCPU.replace("NUMA node0 CPU(s)", "CPU(s) de nó0 NUMA"), (4, 4)),  # Portuguese
+    ],
+)
+def test_lists_of_nodes_are_read_in_rarer_forms(text: str, sizes: tuple[int, ...]) -> None:
+    """A node that has no processors, and one whose number stands before the word NUMA."""
+    assert figures(text, "lscpu", "node_sizes", "doubts") == {"node_sizes": sizes, "doubts": None}
+
+
 def test_two_machines_are_two_readings() -> None:
     """Never the nodes of one with the processors of the other."""
     small = "CPU(s): 4\nSocket(s): 1\nNUMA node(s): 1\nNUMA node0 CPU(s): 0-3\n"
@@ -179,7 +191,7 @@ def test_maps_of_coreinfo_are_whole_or_in_doubt(text: str, expected: tuple[objec
 def test_numactl_shows_nodes_and_their_memory() -> None:
     """A node without CPUs is a node; a missing one is a doubt."""
     text = "available: 2 nodes (0-1)\nnode 0 cpus: 0 1 2 3\nnode 0 size: 9000 MB\n"
-    whole = one(text + "node 1 cpus:\nnode 1 size: 8000 MB\n", "numactl -H").figures
+    whole = one(text.replace("1 2", "1-2") + "node 1 cpus:\nnode 1 size: 8000 MB\n", "numactl -H").figures
     assert (whole["node_sizes"], whole["node_memory_mb"]) == ((4, 0), (9000, 8000))
     cut = one(text, "numactl -H").figures
     assert (cut["numa_nodes"], cut.get("node_sizes"), len(cut["doubts"])) == (2, None, 1)
