@@ -115,7 +115,7 @@ def _numactl_key(line: str) -> Hashable:
 
 def lstopo(text: str) -> Iterator[GuestView]:
     """lstopo's text form: packages and NUMA nodes, with their cores if counted or listed."""
-    for lines in sources(text.splitlines(), lambda line: line.startswith("Machine (") or None):
+    for lines in sources(text.splitlines(), lambda line: line.lstrip().startswith("Machine (") or None):
         packages = sum(len(_PACKAGE.findall(line)) for line in lines)
         nodes = sum(len(_LSTOPO_NODE.findall(line)) for line in lines)
         sizes: list[int] = []
@@ -178,7 +178,7 @@ def _lscpu_field(line: str) -> tuple[Hashable, int] | None:
         return None
     label, value = line[: end.start()].strip(), line[end.end() :].strip()
     node = _NODE.search(label)
-    if node and (_LISTED.fullmatch(value) or not value and "CPU" in label):  # a node of memory has none
+    if node and (_LISTED.fullmatch(value) or (not value and "CPU" in label)):  # a node of memory has none
         return int(node[1] or node[2]), _cpus(value)
     if not _WHOLE.fullmatch(value):
         return None

@@ -4,10 +4,12 @@ Two forms are known. Up to ESXi 6.0 a line for each vCPU, `numa: VCPU 3: VPD 0 (
 6.5 on `numaHost: 16 VCPUs 2 VPDs 2 PPDs` and then `numaHost: VCPU 3 VPD 0 PPD 0`, later with a NodeMask. VPD:
 virtual proximity domain, a vNUMA node. PPD: physical proximity domain, a NUMA client.
 
-A text may have several power-ons, of one VM or of several: a setting that is said again after a layout begins
-another. DICT lines are the configuration at the power-on; excerpts also have them without quotes, or as lines
-of the .vmx. A DICT line takes precedence over a .vmx line, which may be a user's text. In it, ESXi's own
-sizing (`numa.autosize.*`) is that of the previous power-on; `ConfigDB: Setting` lines show the new values.
+A text may have several power-ons, of one VM or of several: another begins with a log's first line, and with a
+setting that is said again after a layout.
+
+DICT lines are the configuration at the power-on; excerpts also have them without quotes, or as lines of the
+.vmx. A DICT line takes precedence over a .vmx line, which may be a user's text. In it, ESXi's own sizing
+(`numa.autosize.*`) is that of the previous power-on; only `ConfigDB: Setting` lines show the new values.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ _DICT = re.compile(r'\bDICT\s+([\w.:\-]+)\s*=\s*"([^"]*)"', re.ASCII)
 _UNQUOTED = re.compile(r'\bDICT\s+([\w.:\-]+)\s*=\s*([^"\s][^"]{0,400})$', re.ASCII)
 _VMX = re.compile(r'^\s*([A-Za-z][\w.:\-]*)\s*=\s*"([^"]*)"\s*$', re.ASCII)
 _SETTING = re.compile(r'\bConfigDB: Setting ([\w.:\-]+)\s*=\s*"([^"]*)"', re.ASCII)
+_REMOVED = re.compile(r'\bConfigDB: Unsetting "?([\w.:\-]+)', re.ASCII)
+_BEGIN = re.compile(r"\bLog for VMware ESX\b")
 _NUMA = re.compile(r"(?<![\w.])numa(?:Host)?(?::\s*|\s+)(?=\S)", re.ASCII)
 _N = r"(?<![\d.-])(\d{1,9})(?!\d)"
 _VCPU = re.compile(rf"VCPU\s+{_N}\s*:?\s+VPD\s+{_N}\s+\(?PPD\s+{_N}", re.ASCII)
@@ -145,7 +149,9 @@ class _Reader:
     lines: list[str] = field(default_factory=list)
 
     def is_over(self, line: str) -> bool:
-        """Whether this line is of another power-on: a setting again, after a layout or of another VM."""
+        """Whether this line is of another power-on: a log's first, or a setting again after a layout."""
+        if _BEGIN.search(line):
+            return bool(self.lines or self.settings)
         for entry, known in ((_setting(line), self.settings), (_VMX.match(line), self.vmx)):
             if entry:
                 key, before = entry[1].lower(), known.get(entry[1].lower())
@@ -163,11 +169,11 @@ class _Reader:
         if entry:
             self.vmx[entry[1].lower()] = entry[2]
             return
-        entry = _SETTING.search(line)
-        if entry and entry[2]:
-            self.written[entry[1].lower()] = entry[2]
-        elif entry:
-            self.written.pop(entry[1].lower(), None)  # removed
+        stored, removed = _SETTING.search(line), _REMOVED.search(line)
+        if stored:
+            self.written[stored[1].lower()] = stored[2]
+        if removed:
+            self.written.pop(removed[1].lower(), None)
         found = _NUMA.search(line)
         if found:
             self.lines.append(line.strip())
@@ -197,7 +203,7 @@ class _Reader:
             vcpus=self.vcpus if self.vcpus is not None else _count(settings.get("numvcpus", "")),
             vpds=1 if "forced_uma" in figures else None,
             settings=settings,
-            written=self.written,
+            written={key: value for key, value in self.written.items() if value},  # empty: removed
             lines=tuple(self.lines[-_MOST_LINES:]),
             **figures,
         )

@@ -317,11 +317,18 @@ def test_a_layout_told_again_has_its_own_flags() -> None:
     assert "forced_uma" not in one(forced + new_form([16]) + new_form([8, 8]), "vmware.log").figures
 
 
-def test_a_removed_key_is_not_written() -> None:
-    """An empty value removes it."""
+@pytest.mark.parametrize("removal", ['Setting numa.autosize.cookie = ""', 'Unsetting "numa.autosize.cookie"'])
+def test_a_removed_key_is_not_written(removal: str) -> None:
+    """By an empty value, or by name."""
     written = 'ConfigDB: Setting numa.autosize.cookie = "160001"\n'
-    seen = one(BIG + written + written.replace("160001", ""), "vmware.log").figures
-    assert "written" not in seen
+    assert "written" not in one(f"{BIG}{written}ConfigDB: {removal}\n", "vmware.log").figures
+
+
+def test_a_logs_first_line_begins_a_power_on() -> None:
+    """Of two files, one after the other: settings of the first are not those of the second."""
+    begin = "2031-01-01T10:00:00.000Z In(05) vmx - Log for VMware ESX pid=21 version=8.0.3\n"
+    seen = one(begin + BIG + begin + new_form([4, 4]), "vmware.log").figures
+    assert (seen["vcpus"], "settings" in seen, len(seen["earlier_power_ons"])) == (8, False, 1)
 
 
 def test_a_log_without_its_total_is_never_sure() -> None:
