@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.estate.workbooks import export, write
+from tests.support.cli import vnuma_here
 from tools import rvtools_doc
 from vnuma.domain.vm.estate import Estate, NotShown
 from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import InputError
+from vnuma.estate.design import read_design
 from vnuma.estate.rvtools import COLUMNS, read_rvtools
 from vnuma.estate.workbook import NO, YES, number, truth
 
@@ -260,3 +264,87 @@ def test_the_command_lines_names_are_read(tmp_path: Path) -> None:
         for row in sheets["vHost"]
     ]
     assert read(tmp_path, sheets).clusters == whole.clusters
+
+
+def _without_server(sheets: dict[str, Any], *names: str) -> dict[str, Any]:
+    dropped = {"VI SDK Server"}
+    return {
+        name: [
+            {key: value for key, value in row.items() if name not in names or key not in dropped}
+            for row in rows
+        ]
+        for name, rows in sheets.items()
+    }
+
+
+@pytest.mark.parametrize("lacking", [("vHost", "vCPU", "vMemory"), ("vInfo",), ("vCPU",)])
+def test_sheets_without_the_vcenter_join_by_unique_names(tmp_path: Path, lacking: tuple[str, ...]) -> None:
+    """Each VM has its host and its row of every sheet, whichever sheet lacks the column."""
+    estate = read(tmp_path, _without_server(export(), *lacking))
+    assert len(estate.vms) == 3
+    for vm in estate.vms:
+        assert "host" not in vm.absent
+        assert {"numCoresPerSocket", "memoryReservation"} <= vm.facts.settings.keys()
+
+
+def test_a_host_name_of_two_vcenters_is_no_one_s_without_the_vcenter(tmp_path: Path) -> None:
+    """It could be either: the rules on the host are not evaluated."""
+    sheets = export(hosts=1)
+    sheets["vHost"].append({**sheets["vHost"][0], "VI SDK Server": "vcsa02"})
+    estate = read(tmp_path, _without_server(sheets, "vInfo"))
+    assert all("host" in vm.absent for vm in estate.vms)
+
+
+def test_a_sheet_that_the_export_lacks_is_the_reason(tmp_path: Path) -> None:
+    """Not a missing row of each VM."""
+    sheets = {name: rows for name, rows in export().items() if name != "vCPU"}
+    for vm in read(tmp_path, sheets).vms:
+        assert vm.absent["numCoresPerSocket"] == "the export has no sheet vCPU"
+
+
+def test_hosts_of_a_cluster_that_differ_are_found_in_an_export(tmp_path: Path) -> None:
+    """T19, with the keys' defaults: 24 vCPUs need two nodes of 20 cores, or three of 8."""
+    sheets = export(vms=1)
+    sheets["vInfo"][0]["CPUs"] = sheets["vCPU"][0]["CPUs"] = 24
+    sheets["vHost"][1] |= {"# CPU": 4, "Cores per CPU": 8, "# Cores": 32}
+    (vm,) = run_check([read(tmp_path, sheets)], CheckRequest()).vms
+    (found,) = [item.finding for item in vm.findings if item.finding.rule == "T19"]
+    assert found.observed["predicted nodes"] == "2 or 3"
+    assert "numa.* keys" in found.assumed
+
+
+def _as_csv(folder: Path, sheets: dict[str, Any], *names: str) -> Path:
+    for name in names:
+        headers = list(dict.fromkeys(key for row in sheets[name] for key in row))
+        with (folder / f"RVTools_tab{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, headers, delimiter=";")
+            writer.writeheader()
+            writer.writerows(sheets[name])
+    return folder / "RVTools_tabvInfo.csv"
+
+
+@pytest.mark.parametrize("option", [(), ("--rvtools",)], ids=["as a design", "--rvtools"])
+def test_an_export_as_csv_is_read_like_a_workbook(tmp_path: Path, option: tuple[str, ...]) -> None:
+    """With the sheets beside it; memory is in MiB, and templates are no VMs."""
+    sheets = export()
+    sheets["vInfo"][2]["Template"] = True
+    workbook = write(tmp_path / "export.xlsx", sheets)
+    file = _as_csv(tmp_path, sheets, "vInfo", "vCPU", "vMemory", "vHost", "vCluster")
+    ran = [
+        vnuma_here("check", *option, file, "--format", "json"),
+        vnuma_here("check", "--rvtools", workbook, "--format", "json"),
+    ]
+    assert [one.code for one in ran] == [0, 0]
+    summaries = [json.loads(one.out)["summary"] for one in ran]
+    assert summaries[0] == summaries[1]
+    assert summaries[0]["vms"] == 2
+
+
+def test_the_sheet_of_vms_alone_says_what_it_lacks(tmp_path: Path) -> None:
+    """512 is MiB there, whatever the file is called."""
+    sheets = export(vms=1)
+    sheets["vInfo"][0]["Memory"] = 512
+    file = _as_csv(tmp_path, sheets, "vInfo").rename(tmp_path / "vms.csv")
+    (vm,) = read_design(file).vms
+    assert vm.facts.settings["memoryMB"] == 512
+    assert vm.absent["numCoresPerSocket"] == "the export has no sheet vCPU"

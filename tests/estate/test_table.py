@@ -338,3 +338,54 @@ def test_standard_may_be_abbreviated(tmp_path: Path) -> None:
         sql = _row(tmp_path, SQL=text).sql
         assert (sql.edition, sql.major) == ("Standard Edition", 15)
     assert _row(tmp_path, SQL="Std Developer 2025").sql.edition == "Standard Developer Edition"
+
+
+@pytest.mark.parametrize(
+    ("headers", "cells"),
+    [
+        ("Name,NumCPUs,CoresPerSocket,MemoryGB,HardwareVersion,CpuHotAddEnabled", "db,24,6,64,vmx-19,True"),
+        ("Name,NumCpu,CoresPerSocket,MemoryGB,Version,CpuHotAddEnabled", "db,24,6,64,v19,True"),
+        (
+            "Name,CPUs,Cores per socket,Memory Size,Compatibility,CPU Hot Plug",
+            "db,24,6,64 GB,ESXi 7.0 U2 and later (VM version 19),Enabled",
+        ),
+    ],
+    ids=["API", "PowerCLI", "vSphere Client"],
+)
+def test_headers_and_values_of_vmware_s_own_tools_are_known(tmp_path: Path, headers: str, cells: str) -> None:
+    """As each of them exports its list of VMs."""
+    (vm,) = read_design(_csv(tmp_path, f"{headers}\n{cells}\n")).vms
+    settings = vm.facts.settings
+    shape = ("numCPUs", "numCoresPerSocket", "memoryMB", "cpuHotAddEnabled")
+    assert [settings[name] for name in shape] == [24, 6, 65536, True]
+    assert vm.facts.hardware_version == 19
+
+
+@pytest.mark.parametrize(
+    ("system", "cores", "found"),
+    [
+        ("Microsoft Windows 11 (64-bit)", 2, True),
+        ("Microsoft Windows 10 (64-bit)", 4, False),
+        ("Windows 10 Enterprise", 4, False),
+        ("Windows 10 Pro", 4, True),
+    ],
+)
+def test_a_client_windows_without_an_edition_uses_four_sockets_at_most(
+    tmp_path: Path, system: str, cores: int, found: bool
+) -> None:
+    """16 vCPUs: above four sockets no edition uses them all; up to four it depends on the edition."""
+    text = f"name;vCPU;Cores per socket;OS;host\npc;16;{cores};{system};2x16/256@7.0\n"
+    (vm,) = checked(read_design(_csv(tmp_path, text))).vms
+    assert ("W04" in {item.finding.rule for item in vm.findings}) == found
+    assert ("W04" in vm.not_evaluated) == (system == "Microsoft Windows 10 (64-bit)")
+
+
+def test_a_table_without_columns_for_defaults_assumes_them(tmp_path: Path) -> None:
+    """Hot-add, affinity and keys, and from ESXi 8 automatic cores per socket: marked; never reservations."""
+    (vm,) = checked(read_design(_csv(tmp_path, "name;vCPU;RAM GB;host\ndb;8;64;2x16/256@8.0\n"))).vms
+    assert vm.assumed["T12"] == "assumes default CPU hot-add, not shown by the table"
+    assert vm.assumed["T01"] == "assumes default cores per socket, not shown by the table"
+    assert vm.undecided == ()
+    assert "M01" in vm.not_evaluated
+    (older,) = checked(read_design(_csv(tmp_path, "name;vCPU;RAM GB;host\ndb;8;64;2x16/256@7.0\n"))).vms
+    assert "T01" in older.undecided

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from tests.estate.build import checked, document, estate_of, saved
-from tests.estate.plans import KIND, change, plan, resource, written
+from tests.estate.plans import KIND, change, plan, real_plan, resource, written
 from tests.support.cli import vnuma_here
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Declared, EstateVm, NotShown
+from vnuma.engine.design_check.designed_vms import on_hosts
 from vnuma.errors import InputError
 from vnuma.estate.terraform import read_terraform
 
@@ -244,7 +246,7 @@ def test_another_file_is_refused_in_a_sentence(tmp_path: Path, content: str, wor
     file.write_text(content)
     with pytest.raises(InputError, match=r"plan\.json") as caught:
         read_terraform(file)
-    assert words in caught.value.what
+    assert words in f"{caught.value.what} {caught.value.fix}"
     assert caught.value.fix
 
 
@@ -376,3 +378,42 @@ def test_a_key_that_vsphere_ignores_is_named(tmp_path: Path) -> None:
         "sched.cpu.affinity",
         "numa.vcpu.coresPerNode",
     ]
+
+
+def test_keys_known_only_after_apply_are_neither_unset_nor_assumed(tmp_path: Path) -> None:
+    """The provider marks sensitive values by key, and unknown ones as a whole."""
+    found = _only(tmp_path, real_plan(actions=["create"], unknown=["extra_config"], hardware_version=20))
+    assert "after apply" in found.absent[EXTRA_CONFIG]
+    assert not isinstance(found.absent[EXTRA_CONFIG], NotShown)
+    known = _only(tmp_path, real_plan(actions=["create"], extra_config={"numa.vcpu.min": "4"}))
+    assert EXTRA_CONFIG not in known.absent
+
+
+@pytest.mark.parametrize(
+    ("template", "hardware", "nodes"),
+    [
+        ({"hardware_version": 13}, 13, (12, 12)),
+        ({"hardware_version": 7}, 7, (24,)),
+        ({"name": "not read"}, 0, (12, 12)),
+    ],
+)
+def test_a_clone_has_the_hardware_version_of_its_template(
+    tmp_path: Path, template: dict[str, Any], hardware: int, nodes: tuple[int, ...]
+) -> None:
+    """From the prior state; without it, it is not zero: the prediction takes the host's, and is not sure."""
+    planned = real_plan(actions=["create"], template=template, num_cpus=24, num_cores_per_socket=12)
+    there = VmLocation((parse_host("2x16/256", "7.0"),))
+    estate = read_terraform(written(tmp_path, planned))
+    (vm,) = checked(on_hosts(estate, there, None)).vms
+    assert estate.vms[0].facts.hardware_version == hardware
+    assert vm.planned is not None
+    assert vm.planned.layouts[0].node_sizes == nodes
+    assert hardware or not vm.planned.sure
+
+
+@pytest.mark.parametrize("actions", [["create"], ["delete", "create"], ["create", "delete"]])
+def test_a_vm_that_is_replaced_is_new(tmp_path: Path, actions: list[str]) -> None:
+    """It has no key and no affinity that the code does not set."""
+    found = _only(tmp_path, real_plan(actions=actions, hardware_version=19))
+    assert EXTRA_CONFIG not in found.absent
+    assert found.facts.settings["cpuAffinity"] == ()

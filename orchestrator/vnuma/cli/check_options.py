@@ -61,7 +61,9 @@ class CheckOptions:
     ] = None
     rvtools: Annotated[
         Path | None,
-        typer.Option("--rvtools", metavar="FILE", help="An RVTools export (.xlsx) instead of a vCenter."),
+        typer.Option(
+            "--rvtools", metavar="FILE", help="An RVTools export (.xlsx, tabvInfo.csv) instead of a vCenter."
+        ),
     ] = None
     design: Annotated[
         list[Path] | None,

@@ -12,8 +12,10 @@ from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.errors import InputError
 from vnuma.estate.ansible import is_ansible, read_ansible
 from vnuma.estate.ansible_files import line_of, yaml_of
+from vnuma.estate.api_json import is_api_json, read_api_json
 from vnuma.estate.design_vm import mappings
 from vnuma.estate.ovf import read_ovf
+from vnuma.estate.rvtools import is_rvtools_csv, read_rvtools
 from vnuma.estate.table import estate_of_table, is_table, read_table, sheet_of_mappings
 from vnuma.estate.terraform import read_terraform
 from vnuma.estate.vmx import read_vmx
@@ -34,13 +36,18 @@ _MOST_SHOWN = 4
 def read_design(path: Path) -> Estate:
     """The VMs of a design: .vmx, .ovf, .ova, a table (CSV, workbook, YAML), Ansible's YAML or a folder of it.
 
-    Any other file is a Terraform plan or state. Raises InputError.
+    Also of an RVTools export as CSV.
+    Any other file is JSON: govc's, or a Terraform plan or state. Raises InputError.
     """
     suffix = path.suffix.lower()
+    if path.is_file() and is_rvtools_csv(path):
+        return read_rvtools(path)
     if path.is_dir():
         return read_ansible(path)
     if suffix in {".yml", ".yaml"}:
         return _of_yaml(path)
+    if suffix not in _READERS and is_api_json(path):
+        return read_api_json(path)
     return _READERS.get(suffix, read_terraform)(path)
 
 

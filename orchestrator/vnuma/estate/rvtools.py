@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from vnuma.domain.vm.estate import Estate, Unseen
-from vnuma.errors import InputError
+from vnuma.errors import InputError, reading
+from vnuma.estate.design_vm import bounded_bytes, decoded
 from vnuma.estate.rvtools_hosts import Hosts, read_hosts
 from vnuma.estate.rvtools_vms import read_vms
-from vnuma.estate.workbook import Sheet, read_workbook
+from vnuma.estate.table import csv_tables
+from vnuma.estate.workbook import Sheet, Workbook, read_workbook
 
 _VM_KEYS = {
     "vm": ("VM", "VM Name", "VMName"),
@@ -100,7 +103,9 @@ WORTH_NAMING: Mapping[str, tuple[str, ...]] = {
 
 
 def read_rvtools(path: Path) -> Estate:
-    """Read an .xlsx exported by RVTools. Raises InputError for another file, or one without readable VMs."""
+    """Read an export of RVTools: an .xlsx, or vInfo's .csv with its neighbours. Raises InputError for another
+    file, or one without readable VMs.
+    """
     sheets, unseen = _open(path)
     hosts: Hosts = read_hosts(sheets)
     vms, lost = read_vms(sheets, hosts)
@@ -120,7 +125,7 @@ def read_rvtools(path: Path) -> Estate:
 
 def _open(path: Path) -> tuple[Mapping[str, Sheet], list[Unseen]]:
     """The sheets; missing ones are empty, and named among what was not seen."""
-    book = read_workbook(path, COLUMNS)
+    book = _csv_book(path) if path.suffix.lower() == ".csv" else read_workbook(path, COLUMNS)
     unseen = []
     for name, aliases in COLUMNS.items():
         found = book.sheets.get(name)
@@ -143,3 +148,38 @@ def _open(path: Path) -> tuple[Mapping[str, Sheet], list[Unseen]]:
             fix="Export all tabs to xlsx in RVTools (File, Export all to xlsx).",
         )
     return sheets, unseen
+
+
+_CSV = re.compile(r"(.*tab)vInfo\.csv", re.IGNORECASE)
+"""RVTools_tabvInfo.csv, as `RVTools -c ExportAll2csv` names it; the other sheets are beside it."""
+_MOST_BYTES = 64_000_000
+_OWN = frozenset({"Powerstate", "Template", "VI SDK Server"})
+
+
+def is_rvtools_csv(path: Path) -> bool:
+    """Whether this is the sheet vInfo of an export as CSV: its memory is in MiB, its templates are no VMs."""
+    if path.suffix.lower() != ".csv":
+        return False
+    with reading(path), path.open("rb") as file:
+        first = decoded(file.read(_HEAD)).partition("\n")[0]
+    return bool(_CSV.fullmatch(path.name)) or len({name for name in _OWN if name in first}) > 1
+
+
+_HEAD = 16_384
+
+
+def _csv_book(path: Path) -> Workbook:
+    """The sheets as files of their own; those beside vInfo if they have RVTools' names."""
+    named = _CSV.fullmatch(path.name)
+    files = {"vInfo": path}
+    for name in COLUMNS if named else ():
+        beside = path.with_name(f"{named[1]}{name}.csv") if named else path
+        files |= {name: beside} if beside.is_file() and name not in files else {}
+    sheets = {name: _csv_sheet(file, name) for name, file in files.items()}
+    return Workbook(tuple(files), sheets)
+
+
+def _csv_sheet(path: Path, name: str) -> Sheet:
+    text = decoded(bounded_bytes(path, _MOST_BYTES, "a sheet of RVTools"))
+    found = (Sheet.of(name, [cells for _, cells in rows], COLUMNS[name]) for rows in csv_tables(text) if rows)
+    return max(found, key=lambda sheet: len(sheet.columns), default=Sheet(name, {}))

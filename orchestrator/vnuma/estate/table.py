@@ -9,6 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,13 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "per_socket": (
         *("Cores per socket", "cores_per_socket", "num_cores_per_socket", "Cores/socket", "Cores p/s"),
+        *("numCoresPerSocket", "Number of cores per socket"),
         *("Kerne pro Sockel", "Kerne je Sockel", "Kerne/Sockel", "Cores pro Sockel", "Cores je Sockel"),
     ),
     "sockets": ("Sockets", "Virtual sockets", "Sockel", "Anzahl Sockel", "Virtuelle Sockel"),
     "topology": ("Topology", "Topologie", "Sockets x cores", "Sockel x Kerne"),
     "memory": (
-        *("Memory", "Memory GB", "Memory GiB", "memory_gb", "RAM", "RAM GB", "RAM GiB"),
+        *("Memory", "Memory GB", "Memory GiB", "memory_gb", "RAM", "RAM GB", "RAM GiB", "Memory size"),
         *("Arbeitsspeicher", "Arbeitsspeicher GB", "Hauptspeicher", "Hauptspeicher GB", "Speicher GB"),
     ),
     "memory_mb": ("Memory MB", "Memory MiB", "memoryMB", "RAM MB", "RAM MiB", "Arbeitsspeicher MB"),
@@ -49,8 +51,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("Memory reservation", "memory_reservation", "Memory reserved", "RAM reservation", "Reservation"),
         *("Speicherreservierung", "RAM-Reservierung", "Reservierung", "Arbeitsspeicherreservierung"),
     ),
-    "hot_add": ("CPU hot add", "cpu_hot_add", "CPU hot plug", "Hot add", "CPU-Hot-Add"),
-    "memory_hot_add": ("Memory hot add", "memory_hot_add", "RAM hot add", "Memory hot plug", "RAM-Hot-Add"),
+    "hot_add": ("CPU hot add", "cpu_hot_add", "CPU hot plug", "Hot add", "CPU-Hot-Add", "cpuHotAddEnabled"),
+    "memory_hot_add": (
+        *("Memory hot add", "memory_hot_add", "RAM hot add", "Memory hot plug", "RAM-Hot-Add"),
+        "memoryHotAddEnabled",
+    ),
     "cpu_limit": ("CPU limit", "CPU limit MHz", "cpu_limit", "CPU-Limit"),
     "cpu_reservation": ("CPU reservation", "CPU reservation MHz", "cpu_reservation", "CPU-Reservierung"),
     "memory_limit": ("Memory limit", "memory_limit", "RAM limit", "Speicherlimit", "RAM-Limit"),
@@ -58,7 +63,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "affinity": ("CPU affinity", "Affinity", "sched.cpu.affinity", "Scheduling affinity", "CPU-Affinität"),
     "hardware": (
         *("Hardware version", "hardware_version", "HW version", "Virtual hardware", "VM version"),
-        *("Compatibility", "Hardwareversion", "HW-Version", "Kompatibilität"),
+        *("Compatibility", "VM compatibility", "Version", "Hardwareversion", "HW-Version", "Kompatibilität"),
     ),
     "host": (
         *("Host nodes", "host_nodes", "Host", "Host model", "Host type", "ESXi host", "Server model"),
@@ -167,16 +172,19 @@ def _unread(design: design_vm.DesignedVm) -> list[str]:
 def _csv(text: str) -> tuple[Sheet, tuple[int, ...]]:
     """The rows below the headers, by the separator that gives the most columns, and their lines."""
     best, lines = Sheet("", {}), tuple[int, ...]()
-    for separator in (";", ",", "\t", "|"):
-        try:
-            rows = list(_rows(text, separator))
-        except csv.Error:
-            continue
+    for rows in csv_tables(text):
         for at, (_, header) in enumerate(rows[:_TITLE_ROWS]):
             sheet = Sheet.of("", [header, *[cells for _, cells in rows[at + 1 :]]], COLUMNS)
             if is_table(sheet) and len(sheet.columns) > len(best.columns):
                 best, lines = sheet, tuple(line for line, _ in rows[at + 1 :])
     return best, lines
+
+
+def csv_tables(text: str) -> Iterator[list[tuple[int, list[object]]]]:
+    """The rows with their lines, as each separator that a spreadsheet writes splits them."""
+    for separator in (";", ",", "\t", "|"):
+        with suppress(csv.Error):
+            yield list(_rows(text, separator))
 
 
 def _rows(text: str, separator: str) -> Iterator[tuple[int, list[object]]]:

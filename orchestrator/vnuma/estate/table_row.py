@@ -225,8 +225,10 @@ def _level(cell: object) -> Value:
 
 
 def _hardware(row: Row, absent: dict[str, str]) -> int | None:
-    """`19` or `vmx-19`; without one, the host's."""
-    found = re.fullmatch(r"(?:vmx-?)?([0-9]{1,2})(?:\.0)?", row.text("hardware").lower(), re.ASCII)
+    """`19`, `vmx-19`, `v19`, the client's `ESXi 7.0 U2 and later (VM version 19)`; or the host's."""
+    text = row.text("hardware").lower()
+    found = re.fullmatch(r"(?:vmx-?|v)?([0-9]{1,2})(?:\.0)?", text, re.ASCII)
+    found = found or re.search(r"\(vm version ([0-9]{1,2})\)", text, re.ASCII)
     if found:
         return int(found[1])
     text = row.text("hardware")

@@ -18,6 +18,7 @@ from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError, reading
+from vnuma.estate.api_json import KINDS
 from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs, mapping, mappings
 from vnuma.estate.terraform_code import Code
 from vnuma.estate.vmx import ignored_keys
@@ -49,6 +50,8 @@ class _Instance:
     sensitive: Mapping[str, Any]
     unknown: Mapping[str, Any]
     created: bool
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """The template's values, as Terraform read them before planning; empty: none was read."""
     before: Mapping[str, Any] = field(default_factory=dict)
     """The values before the plan; empty for a new VM, and without changes."""
 
@@ -81,8 +84,14 @@ def read_terraform(path: Path) -> Estate:
         if change.get("type") == RESOURCE and not change.get("deposed")
     }
     code = Code(path.parent, mapping(mapping(document.get("configuration")).get("root_module")))
+    prior = mapping(mapping(document.get("prior_state")).get("values"))
+    templates = {
+        str(one["values"].get("id")): mapping(one["values"])
+        for one in _resources(mapping(prior.get("root_module")))
+        if one.get("type") == RESOURCE and isinstance(one.get("values"), Mapping)
+    }
     instances = [
-        _instance(resource, changes.get(str(resource.get("address")), {}))
+        _instance(resource, changes.get(str(resource.get("address")), {}), templates)
         for resource in resources
         if resource.get("type") == RESOURCE and resource.get("mode") == "managed"
     ]
@@ -123,7 +132,7 @@ def _document(path: Path) -> Mapping[str, Any]:
         raise InputError(f"{path} is Terraform's own state file, whose format is internal.", fix=_SHOW)
     number = str(found.get("format_version", ""))
     if not number or not {"planned_values", "values"} & found.keys():
-        raise InputError(f"{path} is not output of `terraform show -json`.", fix=_SHOW)
+        raise InputError(f"{path} is JSON, but not of a kind that is read.", fix=KINDS)
     if number.split(".")[0] not in {"0", "1"}:
         raise InputError(
             f"{path} has format {number[:20]}; this vnuma reads Terraform's format 1.",
@@ -148,14 +157,19 @@ def _resources(module: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from _resources(child)
 
 
-def _instance(resource: Mapping[str, Any], change: Mapping[str, Any]) -> _Instance:
+def _instance(
+    resource: Mapping[str, Any], change: Mapping[str, Any], templates: Mapping[str, Mapping[str, Any]]
+) -> _Instance:
+    values = mapping(resource.get("values"))
+    clone = next(iter(mappings(values.get("clone"))), {})
     sensitive = {**mapping(resource.get("sensitive_values")), **mapping(change.get("after_sensitive"))}
     return _Instance(
         address=str(resource.get("address")),
-        values=mapping(resource.get("values")),
+        values=values,
         sensitive=sensitive,
         unknown=mapping(change.get("after_unknown")),
-        created=change.get("actions") == ["create"],
+        created="create" in (change.get("actions") or ()),
+        template=templates.get(str(clone.get("template_uuid")), {}),
         before=mapping(change.get("before")),
     )
 
@@ -184,6 +198,8 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
     _read_topology(instance, settings, absent)
     _read_keys(instance, settings, absent)
     hardware = instance.values.get("hardware_version")
+    if type(hardware) is not int and instance.created:
+        hardware = instance.template.get("hardware_version")
     if type(hardware) is not int:
         why = instance.why_not("hardware_version") or "the design does not set hardware_version"
         absent[HARDWARE] = HOST_DECIDES if instance.from_scratch else why
@@ -232,8 +248,9 @@ def _read_topology(instance: _Instance, settings: dict[str, Value], absent: dict
 
 def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str, str]) -> None:
     """extraConfig keys from the code; a new VM without a template has no others."""
-    sensitive = instance.sensitive.get("extra_config")
-    why = instance.why_not("extra_config") if not isinstance(sensitive, dict) else ""
+    sensitive, unread = instance.sensitive.get("extra_config"), instance.unknown.get("extra_config")
+    by_key = isinstance(sensitive, dict) and unread is not True
+    why = "" if by_key else instance.why_not("extra_config")
     if why or not instance.from_scratch:
         absent[EXTRA_CONFIG] = why or _NOT_SHOWN
     hidden = sensitive if isinstance(sensitive, dict) else {}

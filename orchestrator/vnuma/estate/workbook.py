@@ -30,9 +30,13 @@ _LARGEST = 10**12
 
 YES = {
     *("true", "1", "yes", "wahr", "ja", "vrai", "oui", "verdadero"),
+    *("enabled", "aktiviert"),
     *("si", "sí", "vero", "waar", "sant", "prawda"),
 }
-NO = {"false", "0", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "falskt", "fałsz"}
+NO = {
+    *("disabled", "deaktiviert"),
+    *("false", "0", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "falskt", "fałsz"),
+}
 """Excel's words for yes and no, in the language of whoever saved the file last."""
 
 

@@ -87,7 +87,7 @@ class EstateVm:
     """How long its vCPUs waited; None: not read, with the reason in `absent` under "waits" if tried."""
 
 
-SourceKind = Literal["vcenter", "rvtools", "terraform", "ansible", "table", "vmx", "ovf"]
+SourceKind = Literal["vcenter", "rvtools", "terraform", "ansible", "table", "vmx", "ovf", "api"]
 
 
 def running_memory(vms: Iterable[EstateVm]) -> Mapping[str, Mapping[str, int]]:

@@ -107,7 +107,7 @@ def _on(vm: EstateVm, host: HostFacts, version: int) -> EstateVm:
     return replace(vm, facts=facts, absent=absent)
 
 
-DESIGNS = frozenset({"terraform", "ansible", "table", "vmx", "ovf"})
+DESIGNS = frozenset({"terraform", "ansible", "table", "vmx", "ovf", "api"})
 """Kinds of sources that plan VMs."""
 
 Present = Mapping[str, tuple[EstateVm, HostFacts]]
