@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,10 @@ def test_a_linux_guest_is_measured_in_the_shape_of_each_arm(tmp_path: Path, lab:
     medians = {one["arm"]: one["median"] for one in figures()}
     assert medians["local"] == pytest.approx(medians["whole"], rel=0.01)
     assert medians["local"] / medians["remote"] == pytest.approx(REMOTE_COST, rel=0.01)
+    vnuma("report", "latest", "--output", tmp_path / "page.html")
+    page = " ".join((tmp_path / "page.html").read_text(encoding="utf-8").split())
+    assert re.search("VM linux16 with 16 vCPUs on esx01, ESXi [^,]*, Linux 6.1.0", page)
+    assert "SQL Server VM" not in page
     assert settings_now(running, "linux16") == before
     assert "vnuma" not in ask_machine(running, "ls /var/tmp /dev/shm")
 

@@ -295,7 +295,7 @@ class Arm(ArmSettings):
     ] = Field(
         description=(
             "Sockets x cores per socket, as in `2x8`. `auto` lets ESXi 8 (hardware 20) choose cores "
-            "per socket at power-on. `keep` is for Linux machines, which are measured without shaping."
+            "per socket at power-on. `keep` is for targets that are measured as they are, without a vCenter."
         )
     )
     vcpus: Annotated[

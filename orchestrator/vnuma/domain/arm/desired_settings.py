@@ -29,8 +29,8 @@ def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]
     if arm.topology == "keep":
         raise ArmImpossible(
             "T00",
-            f"arm {arm.label} has topology: keep, which is only for Linux machines; {vm.name} is a VM "
-            "in vCenter.",
+            f"arm {arm.label} has topology: keep, which is only for targets without a vCenter; {vm.name} is "
+            "a VM in vCenter.",
             fix="Give its topology, as in 2x8.",
         )
     if vm.hardware_version < esxi.MINIMUM_HARDWARE:

@@ -207,7 +207,7 @@ class Study(Strict):
         ge=1,
         le=768,
         description=(
-            "vCPUs of the VM, unless an arm has its own. Omit it only for Linux machines (every arm "
+            "vCPUs of the VM, unless an arm has its own. Omit it only where nothing is shaped (every arm "
             "`topology: keep`)."
         ),
     )

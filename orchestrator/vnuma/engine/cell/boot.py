@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from vnuma.domain.arm.effective import Judgement, judge
-from vnuma.domain.topology.evidence import LogEvidence
 from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.vm.change import value_words
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell import evidence
-from vnuma.engine.cell.booted import GuestView, VsphereView, looked_at
+from vnuma.engine.cell.booted import GuestView, VsphereView, log_of, looked_at
 from vnuma.engine.cell.dataset import is_expected, note_lost
 from vnuma.engine.cell.evidence import pending_facts
 from vnuma.engine.cell.power_switch import PowerSwitch
@@ -200,11 +199,8 @@ def _look_inside(context: VmContext, attempt: Attempt, looked: VsphereView, came
     with connect(context.sql()) as connection:
         guest, server = sql_facts.read_topology(connection), sql_facts.read_server(connection)
         start = evidence.started(connection)
-    found = LogEvidence(why_not=looked.log.why_not)
-    if looked.log.file:
-        store, age_s = context.store, looked.side.age_s
-        found = evidence.evaluate(store, context.vm.id, attempt.id, looked.log.file, age_s, guest)
-    return GuestView(guest, {"server": asdict(server), "ready": asdict(came_up)}, start, found)
+    proven = log_of(context, attempt, looked, guest)
+    return GuestView(guest, {"server": asdict(server), "ready": asdict(came_up)}, start, proven)
 
 
 def _judged(

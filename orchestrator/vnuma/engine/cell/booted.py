@@ -65,3 +65,11 @@ def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) ->
         side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
     fetched = evidence.fetch(session, vm, context.study.evidence)
     return VsphereView(vm, host, at, booted, side, noted, fetched, read.bios_uuid(session, ref))
+
+
+def log_of(context: VmContext, attempt: Attempt, looked: VsphereView, guest: GuestTopology) -> LogEvidence:
+    """What this boot's vmware.log proves, beside the guest's own view."""
+    if looked.log.file is None:
+        return LogEvidence(why_not=looked.log.why_not)
+    age_s = looked.side.age_s
+    return evidence.evaluate(context.store, context.vm.id, attempt.id, looked.log.file, age_s, guest)

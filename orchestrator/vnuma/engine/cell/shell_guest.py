@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from vnuma.domain.topology.evidence import LogEvidence
 from vnuma.domain.vm.linux import LinuxFacts, same_uuid
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.guest_shell import answering, facts_of
-from vnuma.engine.cell.booted import GuestView, VsphereView
+from vnuma.engine.cell.booted import GuestView, VsphereView, log_of
 from vnuma.engine.lease.attempt import Attempt, add_facts
 from vnuma.engine.lease.vcenter_retry import refuse_if_stopped
 from vnuma.errors import WrongServer
@@ -28,8 +27,8 @@ def shell_ready(context: VmContext, attempt: Attempt, looked: VsphereView) -> Gu
     shell = answering(context.shell(), context.study.power.sql_timeout_s, heed)
     seen = guest_of_vm(context.vm.name, shell, looked.bios_uuid)
     add_facts(context, attempt, PROOF, {"uuid": looked.bios_uuid})
-    why_not = looked.log.why_not or "it is read only beside SQL Server's view"
-    return GuestView(seen.topology, {"linux": seen.kernel}, None, LogEvidence(why_not=why_not))
+    proven = log_of(context, attempt, looked, seen.topology)
+    return GuestView(seen.topology, {"linux": seen.kernel}, None, proven)
 
 
 def guest_of_vm(name: str, shell: Shell, bios_uuid: str) -> LinuxFacts:

@@ -16,7 +16,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.workloads.metric import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.executions import of_vm
-from vnuma.report.model.machine_words import PASSES, machine_of
+from vnuma.report.model.guest import PASSES, left_out
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import MEANS, contention, saturation_sentences
 from vnuma.report.model.trust import a_a_words, control_words, effective_count, limits_the_result, lost_words
@@ -62,7 +62,8 @@ def limit_statements(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Stat
         _a_a(loaded, analysis),
         _control(analysis),
         _order(loaded, analysis),
-        *([] if machine_of(loaded, vm) else [_sentinel(analysis), _contention(loaded, vm)]),
+        *([_sentinel(analysis)] if "sql_server" in loaded.study.workload.needs else []),
+        *([_contention(loaded, vm)] if loaded.study.shapes else []),
         _effective(loaded, vm),
         _restored(vm),
     ]
@@ -82,11 +83,10 @@ def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
 
 
 def _passes(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
-    """What a machine's replicates are, and which arms were impossible."""
-    machine = machine_of(loaded, vm)
-    if machine:
+    """What the replicates are, and which arms were impossible."""
+    if loaded.study.replicate == "pass":
         yield Statement("limits it", "Passes, not boots.", PASSES)
-    for label, why in (machine.get("left_out") or {}).items():
+    for label, why in left_out(loaded, vm).items():
         yield Statement("not run", f"Arm {label} was left out.", str(why))
 
 
@@ -256,13 +256,14 @@ def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
     found = effective_count(loaded, vm)
     lost = lost_words(loaded, vm)
     more = f" {lost}." if lost else ""
-    if machine_of(loaded, vm):
+    if not loaded.study.shapes:
         text = f"{found.words}, by each node's FilePages.{more}"
         if found.as_intended == found.planned:
             return Statement("holds", "Placement.", text)
         return Statement("limits it", "Not every cell has proven its placement.", text)
     if found.as_intended == found.planned:
-        text = f"{found.words}: in vSphere's read-back, in the guest and in SQL Server.{more}"
+        server = " and in SQL Server" if "sql_server" in loaded.study.workload.needs else ""
+        text = f"{found.words}: in vSphere's read-back, in the guest{server}.{more}"
         return Statement("holds", "Effective topology.", text)
     return Statement("limits it", "Not every cell has shown its topology.", f"{found.words}.{more}")
 

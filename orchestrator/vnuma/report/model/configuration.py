@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vnuma.report.model.executions import of_vm
-from vnuma.report.model.machine_words import machine_of, machine_pairs
+from vnuma.report.model.guest import guest_of, guest_pairs
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.trust import plan_check
 from vnuma.store.facts import CLIENT
@@ -40,19 +40,20 @@ class SettingRow:
 
 
 def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
-    """Groups of (name, value), each value with its unit."""
-    if machine_of(loaded, vm):
-        return [("Machine", machine_pairs(loaded, vm)), ("Product and study", _product(loaded))]
-    return [
-        ("Host", _host(loaded, vm)),
-        ("VM before the run", _machine(loaded, vm)),
-        ("SQL Server", _server(loaded, vm)),
-        ("Timed executions", _executions(loaded, vm)),
-        ("Time of a cell", _time_of_a_cell(loaded, vm)),
-        ("Dataset", _dataset(loaded, vm)),
-        ("Client", _client(loaded, vm)),
-        ("Product and study", _product(loaded)),
+    """Groups of (name, value) for each part that the target has, each value with its unit."""
+    needs, shapes = loaded.study.workload.needs, loaded.study.shapes
+    groups = [
+        ("Host", shapes, _host),
+        ("VM before the run", shapes, _vm),
+        ("Guest" if shapes else "Machine", bool(guest_of(loaded, vm)), guest_pairs),
+        ("SQL Server", "sql_server" in needs, _server),
+        ("Timed executions", "sql_server" in needs, _executions),
+        ("Time of a cell", shapes, _time_of_a_cell),
+        ("Dataset", "sql_server" in needs, _dataset),
+        ("Client", "sql_server" in needs, _client),
     ]
+    shown = [(name, pairs(loaded, vm)) for name, has, pairs in groups if has]
+    return [*shown, ("Product and study", _product(loaded))]
 
 
 def settings_rows(loaded: LoadedRun, vm: Vm) -> list[SettingRow]:
@@ -101,7 +102,7 @@ def _node(node: Mapping[str, Any]) -> str:
     return f"node {node['id']}: {counted(len(node['cpus']), 'logical CPU')}, {_megabytes(node['memory_mb'])}"
 
 
-def _machine(loaded: LoadedRun, vm: Vm) -> Pairs:
+def _vm(loaded: LoadedRun, vm: Vm) -> Pairs:
     facts = loaded.vm_facts(vm, "vm")
     settings: Mapping[str, Any] = facts.get("settings") or {}
     return [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from vnuma.analysis.block_position import Place
 from vnuma.analysis.drift import NOT_RUN
 from vnuma.analysis.figures import percent_up
@@ -9,13 +11,14 @@ from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.study import Study
-from vnuma.domain.workloads.metric import plural
-from vnuma.report.model.machine_words import machine_of, method_words, scope_words
+from vnuma.domain.workloads.metric import Replicate, plural
+from vnuma.report.model.guest import PASSES, guest_of, guest_words, left_out, readers_words
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, direction, named
 from vnuma.store.rows import CellState, Vm
 from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, listed
+from vnuma.words.provenance import measured_on
 
 _FORMS = {
     "client": "rows streamed to the client and discarded there",
@@ -33,28 +36,35 @@ _PLACED: dict[Place, str] = {
 def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     """What the answer applies to; shown with the first sentence."""
     study = loaded.study
-    host = loaded.vm_facts(vm, "host")
-    servers = loaded.attempt_facts(vm, "boot", "server").values()
-    version = next((str(server.get("version")) for server in servers), "of unknown version")
     counts = {arm.contrast.boots for arm in analysis.arms if not arm.verdict.left_out}
     boots = _range(counts or {len(analysis.points)}, study)
     order = ORDER_WORDS[study.design.order]
-    release = host.get("esxi", "of unknown release")
     measure = analysis.measure
-    place = (
-        scope_words(loaded, vm)
-        if machine_of(loaded, vm)
-        else f"VM {vm.name} with {study.vcpus} vCPUs on {vm.esxi_host}, ESXi {release}, SQL Server {version}"
-    )
     text = (
         f"{named(measure)} in {measure.unit} ({direction(measure)}) of {_work(study)}, form "
-        f"{_form(study, analysis.form)}. {place}. {boots} compared per arm, {analysis.blocks} of "
-        f"{counted(study.design.most_blocks, 'declared block')} {order}; 95% intervals that hold for all "
+        f"{_form(study, analysis.form)}. {_place(loaded, vm)}. {boots} compared per arm, {analysis.blocks} "
+        f"of {counted(study.design.most_blocks, 'declared block')} {order}; 95% intervals that hold for all "
         "arms together."
     )
-    if loaded.simulated and not machine_of(loaded, vm):
-        return f"{text} Simulated, lab scenario {loaded.simulated}."
-    return text
+    return f"{text} Measured on {measured_on(loaded.simulated)}." if loaded.simulated else text
+
+
+def _place(loaded: LoadedRun, vm: Vm) -> str:
+    """The target, part by part."""
+    study, parts = loaded.study, []
+    if study.shapes:
+        release = loaded.vm_facts(vm, "host").get("esxi", "of unknown release")
+        parts.append(f"VM {vm.name} with {study.vcpus} vCPUs on {vm.esxi_host}, ESXi {release}")
+    else:
+        named_host = f" ({vm.esxi_host})" if vm.esxi_host != vm.name else ""
+        parts.append(f"{vm.name}{named_host}, measured as it is")
+    if guest_of(loaded, vm):
+        parts.append(guest_words(loaded, vm))
+    if "sql_server" in study.workload.needs:
+        servers = loaded.attempt_facts(vm, "boot", "server").values()
+        version = next((str(server.get("version")) for server in servers), "of unknown version")
+        parts.append(f"SQL Server {version}")
+    return ", ".join(parts)
 
 
 def _work(study: Study) -> str:
@@ -86,29 +96,50 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     cells = loaded.due_cells(vm)
     valid = sum(cell.state is CellState.VALID for cell in cells)
     a_a = f", the reference {study.reference} run twice in each block as an A/A check" if design.a_a else ""
-    hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
-    maxdop = hints[0] if len(hints) == 1 else f"{listed(hints, 'or')} by arm"
-    error = _error(analysis, loaded.result.design)
-    if machine_of(loaded, vm):
-        return " ".join([*method_words(loaded, vm, analysis), error, _equivalence(analysis)])
+    arms = [label for label in study.labels if label not in left_out(loaded, vm)]
+    shaped = f" of a {study.vcpus}-vCPU VM" if study.shapes else ""
+    unless = "; sockets x cores per socket unless named" if study.shapes else ""
     parts = [
-        f"{counted(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
-        f"sockets x cores per socket unless named) were compared in "
+        f"{counted(len(arms), 'arm')}{shaped} ({', '.join(arms)}{unless}) were compared in "
         f"{counted(analysis.blocks, 'block')}: complete blocks {ORDER_WORDS[design.order]} "
         f"(seed {loaded.run.seed}){a_a}.{_stopping(design, analysis)}",
-        f"For each of the {len(cells)} cells ({valid} valid) the guest was shut down, the VM reconfigured, "
-        "read back and powered on again on the same host; its topology was verified before measuring.",
-        f"A cell ran {_ran(study)}, {maxdop}, with "
+        f"For each of the {len(cells)} cells ({valid} valid) {_REPEATED[study.replicate]}",
+        f"A cell ran {_ran(study)}{_maxdop(study)}, with "
         f"{counted(design.warmups, 'discarded warm-up')} and {counted(design.iterations, 'timed iteration')}"
         f"{_clocked(analysis)}",
+        *_guest(loaded, vm),
         _controls_text(loaded, analysis),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
-        "replication is the power-cycle (boot), not the iteration.",
-        error,
+        f"replication is the {study.replicate}, not the iteration.",
+        _error(analysis, loaded.result.design),
         _equivalence(analysis),
         _power(analysis),
     ]
     return " ".join(part for part in parts if part)
+
+
+_REPEATED: dict[Replicate, str] = {
+    "boot": "the guest was shut down, the VM reconfigured, read back and powered on again on the same host "
+    "(a boot); its topology was verified before measuring.",
+    "pass": f"a pass was made. {PASSES}",
+}
+
+
+def _maxdop(study: Study) -> str:
+    """The statements' MAXDOP, of a workload that has statements."""
+    if "sql_server" not in study.workload.needs:
+        return ""
+    hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
+    return f", {hints[0]}" if len(hints) == 1 else f", {listed(hints, 'or')} by arm"
+
+
+def _guest(loaded: LoadedRun, vm: Vm) -> Iterator[str]:
+    """What was done in the guest besides measuring, and the arms that it cannot have."""
+    yield from loaded.study.workload.steps()
+    if readers := readers_words(loaded, vm):
+        yield f"Readers at once: {readers}."
+    for label, why in left_out(loaded, vm).items():
+        yield f"Arm {label} was left out: {why}"
 
 
 def _clocked(analysis: Analysis) -> str:

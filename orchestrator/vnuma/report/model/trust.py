@@ -11,7 +11,6 @@ from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import a_a_sentence
 from vnuma.domain.study.declaration import SCOPE, Declared, declaration, deviations
-from vnuma.report.model.machine_words import machine_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import lead
 from vnuma.store.rows import Attempt, Fact, Outcome, Vm
@@ -40,9 +39,9 @@ class EffectiveCount:
 def effective_count(loaded: LoadedRun, vm: Vm) -> EffectiveCount:
     """Judge a VM's valid attempts by what was stored of each boot.
 
-    A pass over a machine is valid only with its placement proven.
+    A pass is valid only with its placement proven.
     """
-    if machine_of(loaded, vm):
+    if not loaded.study.shapes:
         valid = len(loaded.attempts_of(vm, Outcome.VALID))
         return EffectiveCount(len(loaded.due_cells(vm)), valid, 0, "with the file's pages proven in place")
     documents = [attempt.effective for attempt in loaded.attempts_of(vm, Outcome.VALID)]

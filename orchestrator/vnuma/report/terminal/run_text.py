@@ -11,7 +11,7 @@ from vnuma.domain.workloads.metric import medians, none_valid, plural
 from vnuma.report.model import grid, trust, words
 from vnuma.report.model.caveats import limiting
 from vnuma.report.model.costs import boots_or_iterations
-from vnuma.report.model.machine_words import machine_notes
+from vnuma.report.model.guest import guest_notes
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import saturation_text
 from vnuma.report.model.scaling import scaling_text
@@ -143,7 +143,7 @@ def _heading(loaded: LoadedRun, width: int) -> str:
         else f"{blocks} of {counted(design.most_blocks, 'block')}"
     )
     lines.append(_wrap(f"{loaded.label}  {shown} {order}{boots}", "  ", width))
-    lines += [_wrap(text, "  ", width) for vm in loaded.vms for text in machine_notes(loaded, vm)]
+    lines += [_wrap(text, "  ", width) for vm in loaded.vms for text in guest_notes(loaded, vm)]
     if main and words.blindness(main):
         lines.append(_wrap(words.blindness(main), "  ", width))
     if main and main.ended_by:
