@@ -125,6 +125,8 @@ def _surroundings(objects: dict[Ref, Properties]) -> dict[Ref, Properties]:
             elif parent not in objects:
                 objects[parent] = {"name": _value("xsd:string", "cluster"), "host": _list_of([child])}
     objects["LicenseManager", "LicenseManager"] = {}
+    for ref in [ref for ref in objects if ref in {(kind, f"{kind}-1") for kind, _ in _MANAGERS.values()}]:
+        objects[next(one for one in _MANAGERS.values() if one[0] == ref[0])] = objects.pop(ref)
     return objects
 
 

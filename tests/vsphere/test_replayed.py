@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -90,27 +91,42 @@ LEARNED = sorted((Path(__file__).parents[1] / "data" / "recorded").glob("*.yml")
 
 @pytest.mark.parametrize("recording", LEARNED, ids=lambda path: path.stem)
 def test_what_doctor_recorded_supports_the_beliefs_too(recording: Path, tmp_path: Path) -> None:
-    """No belief about VM, guest or host differs; a real server's answers support only what the page names."""
-    document = YAML(typ="safe").load(recording.read_text("utf-8"))
-    there = document["vsphere"]
-    objects = tmp_path / "objects.xml"
-    objects.write_text(there["objects"], "utf-8")
-    versions = {name: there[name] for name in ("version", "build", "api")}
-    with replaying(objects, tmp_path, **versions) as replay:
-        held, differing = _judged(_site(tmp_path, replay.port, replay.ca_file, there["vm"]))
+    """No belief that it can answer differs; a real server's answers support only what the page names."""
+    document, held, differing = _replayed(recording, tmp_path)
 
     assert differing == {}
-    assert {"vm.methods_disabled", "host.numa_nodes", "host.numa_options"} <= held
+    assert {"vm.methods_disabled", "host.numa_options", "server.counters", "server.privileges_exist"} <= held
     assert document.get("simulated") or held <= SEEN_FOR_REAL
+
+
+def test_a_recording_supports_what_its_server_did(old: Site, tmp_path: Path) -> None:
+    """What replaces names takes nothing away that a belief about vCenter 6.7 needs."""
+    ran = old.run("doctor", "sql16", "--record", tmp_path / "contact.yml")
+    assert ran.code == 0, ran.text
+    _, held, differing = _replayed(tmp_path / "contact.yml", tmp_path)
+
+    assert ran.code == 0, ran.text
+    assert (held, differing) == _judged(old)
+    assert "vm98" not in (tmp_path / "contact.yml").read_text("utf-8")
+
+
+def _replayed(recording: Path, folder: Path) -> tuple[dict[str, Any], set[str], dict[str, str]]:
+    """A recording of doctor's, and how a vCenter that answers with it is judged."""
+    document = YAML(typ="safe").load(recording.read_text("utf-8"))
+    there = document["vsphere"]
+    objects = folder / "objects.xml"
+    objects.write_text(there["objects"], "utf-8")
+    versions = {name: there[name] for name in ("version", "build", "api")}
+    with replaying(objects, folder, **versions) as replay:
+        return document, *_judged(_site(folder, replay.port, replay.ca_file, there["vm"]))
 
 
 def _judged(site: Site) -> tuple[set[str], dict[str, str]]:
     """The beliefs on VM, guest and host that are held, and what was seen of those that differ."""
     target = read_targets(site.inventory, ["sql16"])["sql16"]
     found = ask_vcenter(target, site.inventory, consent=_refuse, read_only=True).beliefs
-    found = tuple(
-        one for one in found if one.id.partition(".")[0] in ("vm", "word", "guest", "host", "cluster")
-    )
+    rooms, ours = ("vm", "word", "guest", "host", "cluster"), ("server.counters", "server.privileges_exist")
+    found = tuple(one for one in found if one.id.partition(".")[0] in rooms or one.id in ours)
     held = {one.id for one in found if one.verdict is Verdict.HELD}
     return held, {one.id: one.seen for one in found if one.verdict is Verdict.DIFFERS}
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from contextlib import suppress
 from typing import Any
 
 from pyVmomi import SoapAdapter, VmomiSupport, vim, vmodl
 
+from vnuma.domain.vm.role import ELSEWHERE, ROLE
+from vnuma.errors import PrivilegeMissing, VmNotFound
+from vnuma.vsphere.counters import counter_ids
 from vnuma.vsphere.facts import HOST_PATHS
 from vnuma.vsphere.host_options import OPTIONS
 from vnuma.vsphere.query import Query, ask, starting
-from vnuma.vsphere.read import vm_filter
+from vnuma.vsphere.read import host_filter, vm_filter
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.surroundings import surroundings_filter
 
@@ -28,9 +32,12 @@ _WHILE_RUNNING = ("guest.guestState", "guest.toolsVersionStatus2")
 _WORDS = {
     *("version", "build", "apiVersion", "guestId", "changeVersion", "vendor", "model", "shortName"),
     *("cpuModel", "currentEVCModeKey", "guestFullName", "guestState", "toolsRunningStatus"),
-    *("toolsVersionStatus2", "disabledMethod", "descriptionId", "biosVersion"),
+    *("toolsVersionStatus2", "disabledMethod", "descriptionId", "biosVersion", "privId"),
 }
 """Properties whose text is a word of VMware's or of a manufacturer."""
+
+_NOT_SHOWN = (vmodl.MethodFault, PrivilegeMissing, VmNotFound)
+"""What reading something raises that this account may not see."""
 
 _KEYS = ("numa.", "cpuid.", "sched.cpu.", "sched.mem.", "monitor.")
 """How keys of extraConfig and advanced options begin whose values are kept, if these are plain."""
@@ -48,15 +55,18 @@ def recorded_objects(session: Session, ref: vim.VirtualMachine, most: int) -> tu
     kept: dict[Any, dict[str, Any]] = defaultdict(dict)
     collector = session.content.propertyCollector
     running = ask({vim.VirtualMachine: _WHILE_RUNNING}, starting(ref))
-    filters = [vm_filter(session, ref, (*HOST_PATHS, OPTIONS)), surroundings_filter(session, ref), running]
+    of_vm = vm_filter(session, ref, (*HOST_PATHS, OPTIONS))
+    filters = [of_vm, surroundings_filter(session, ref), host_filter(ref), running]
     page = collector.RetrievePropertiesEx(specSet=filters, options=Query.RetrieveOptions())
     while page:
         for entry in page.objects:
             kept[entry.obj] |= {one.name: one.val for one in entry.propSet}
         page = collector.ContinueRetrievePropertiesEx(token=page.token) if page.token else None
-    for values in list(kept.values()):
+    kept |= _of_managers(session)
+    for values in kept.values():
         if manager := values.get(OPTIONS):
-            values[HOST_OPTIONS] = manager.QueryOptions("Numa.")
+            with suppress(*_NOT_SHOWN):
+                values[HOST_OPTIONS] = manager.QueryOptions("Numa.")
     clean = Anonymous(most)
     objects = [
         Query.ObjectContent(
@@ -73,6 +83,20 @@ def recorded_objects(session: Session, ref: vim.VirtualMachine, most: int) -> tu
     return as_sent.decode("utf-8"), clean.value(kept[ref]["name"], "name")
 
 
+def _of_managers(session: Session) -> dict[Any, dict[str, Any]]:
+    """The performance counters and privileges that vnuma uses, of all that this account is shown."""
+    counters, rights = session.content.perfManager, session.content.authorizationManager
+    names = {one.privilege for one in ROLE} | {one.privilege for one in ELSEWHERE}
+    found: dict[Any, dict[str, Any]] = {}
+    with suppress(*_NOT_SHOWN):
+        ids, listed = set(counter_ids(session).values()), counters.perfCounter
+        found[counters] = {"perfCounter": type(listed)(one for one in listed if int(one.key) in ids)}
+    with suppress(*_NOT_SHOWN):
+        known = rights.privilegeList
+        found[rights] = {"privilegeList": type(known)(one for one in known if one.privId in names)}
+    return found
+
+
 class Anonymous:
     """Replaces texts and references, the same by the same."""
 
@@ -87,6 +111,9 @@ class Anonymous:
         match value:
             case vim.option.OptionValue():
                 return self._option(value)
+            case vim.ElementDescription():
+                texts = {part: self._text(getattr(value, part), part) for part in ("label", "summary")}
+                return type(value)(key=value.key, **texts)
             case VmomiSupport.ManagedObject():
                 kind = type(value).__name__.rpartition(".")[2]
                 return type(value)(self._pseudonym(kind, value._GetMoId()), None)
