@@ -123,7 +123,7 @@ def test_a_full_disk_and_a_foreign_change_name_the_vm(lab: LabFactory, small_dis
 
 
 def test_a_home_that_becomes_read_only_leaves_the_vm_as_it_was(lab: LabFactory, small_disk: Path) -> None:
-    """As file systems do on an error: nothing can be stored, and no lock file made; exit code 9."""
+    """As file systems do on an error: nothing can be stored; exit code 9."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(small_disk, running)
@@ -150,43 +150,28 @@ def test_a_home_that_is_read_only_is_reported_without_a_traceback(small_disk: Pa
     assert "Traceback" not in ran.err
 
 
-def test_a_vm_is_locked_where_no_lock_file_can_be_made(small_disk: Path) -> None:
-    """One at a time all the same."""
+def test_a_vm_is_not_changed_where_it_could_not_be_locked_later(lab: LabFactory, small_disk: Path) -> None:
+    """What a restore needs on a full disk is made before the first change, or nothing is changed."""
+    running = lab()
+    steps = Steps.prepared(small_disk, running)
+    before = running.events
     read_only(small_disk)
 
-    with (
-        vm_lock(small_disk, "u/v", "sql16"),
-        pytest.raises(StillLocked),
-        vm_lock(small_disk, "u/v", "sql16", wait_s=0),
-    ):
+    with pytest.raises(StoreError):
+        steps.take()
+    with pytest.raises(StoreError, match="locked"), vm_lock(small_disk, "u/v", "sql17"):
         pass
 
     subprocess.run(["umount", "--lazy", str(small_disk)], check=True)
-
-
-def test_a_vm_locked_without_a_file_stays_locked_when_one_can_be_made(small_disk: Path) -> None:
-    """Who comes once there is room locks no second thing; a VM that has its file waits for neither."""
-    with vm_lock(small_disk, "u/other", "sql17"):
-        pass
+    assert running.events == before
+    context = steps.take()
     read_only(small_disk)
-
-    with vm_lock(small_disk, "u/v", "sql16"):
-        subprocess.run(["umount", "--lazy", str(small_disk)], check=True)  # it can be written to again
-        with pytest.raises(StillLocked), vm_lock(small_disk, "u/v", "sql16", wait_s=0):
-            pass
-        with vm_lock(small_disk, "u/other", "sql17", wait_s=0):
-            pass
-    with vm_lock(small_disk, "u/v", "sql16", wait_s=0):
-        assert len(list((small_disk / "locks").iterdir())) == 2
-
-
-def test_no_folder_above_the_home_is_locked(small_disk: Path) -> None:
-    """Users of one machine would wait for each other: exit code 9 instead."""
-    read_only(small_disk)
-
-    with pytest.raises(StoreError, match="home"), vm_lock(small_disk / "home", "u/v", "sql16"):
+    with (
+        vm_lock(small_disk, context.vm.vm_key, "sql16"),
+        pytest.raises(StillLocked),
+        vm_lock(small_disk, context.vm.vm_key, "sql16", wait_s=0),
+    ):
         pass
-
     subprocess.run(["umount", "--lazy", str(small_disk)], check=True)
 
 

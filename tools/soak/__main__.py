@@ -23,6 +23,7 @@ def main() -> None:
     """Run campaigns in several lanes until the time is over or enough points were struck."""
     asked = _arguments()
     signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has runs in the background ignore it
     for name in ("VNUMA_HOME", "VNUMA_STORE", "VNUMA_LAB_STATE"):
         os.environ.pop(name, None)  # never strike a user's own store or lab
     lab.ready_program()

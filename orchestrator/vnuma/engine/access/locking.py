@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,14 +51,12 @@ def vm_lock(
 ) -> Iterator[None]:
     """Hold the VM's lock; wait up to `wait_s` seconds for its holder to end a step.
 
-    `say` is called once while waiting, with the holder. Raises StillLocked, and StoreError where even `home`
-    cannot be opened. The kernel releases the lock when the holder dies.
+    `say` is called once while waiting, with the holder. Raises StillLocked, and StoreError where no lock file
+    can be made. The kernel releases the lock when the holder dies.
     """
-    name = f"{hashlib.sha256(vm_key.encode()).hexdigest()[:24]}.lock"
-    turn = _Turn(vm_name, wait_s, say)
-    descriptor = _lockable(home, home / "locks" / name, turn)
+    descriptor = _opened(home, vm_key)
     try:
-        turn.take(descriptor)
+        _Turn(vm_name, wait_s, say).take(descriptor)
         with suppress(OSError):  # on a full disk the lock works; only its holder is not recorded
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()} {this_host()}".encode(), 0)
@@ -67,46 +65,25 @@ def vm_lock(
         os.close(descriptor)
 
 
-def _lockable(home: Path, path: Path, turn: _Turn) -> int:
-    """The VM's lock file, locked; or `home` itself where a full disk allows no such file.
+def make_lockable(home: Path, vm_key: str) -> None:
+    """Make the VM's lock file before the VM is changed, so that a full disk keeps nobody from restoring it.
 
-    Only the process that holds the lock on `home` creates files, so no VM is locked in both ways. A VM with a
-    file waits for no other VM.
+    Raises StoreError.
     """
-    try:
-        return _existing(path)
-    except FileNotFoundError:
-        folder = _home(home)
-    with ExitStack() as after:
-        after.callback(os.close, folder)
-        turn.take(folder)
-        try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            if error.errno not in _NOT_WRITABLE:
-                raise
-        after.pop_all()
-    return folder
+    os.close(_opened(home, vm_key))
 
 
-def _existing(path: Path) -> int:
-    """Open a lock file; read-only suffices for locking. Raises FileNotFoundError."""
+def _opened(home: Path, vm_key: str) -> int:
+    """The VM's lock file; opened for reading where the disk cannot be written, which suffices for locking."""
+    path = home / "locks" / f"{hashlib.sha256(vm_key.encode()).hexdigest()[:24]}.lock"
     try:
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
             raise
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def _home(home: Path) -> int:
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno not in _NOT_WRITABLE:
-            raise
+        with suppress(OSError):
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         raise StoreError(
             f"No VM can be locked in {home} ({error.strerror}).", fix=write_fix(error, home)
         ) from error
@@ -161,10 +138,7 @@ def name_of(host: str) -> str:
 
 def _written(descriptor: int) -> tuple[int, str] | None:
     """Process number and host that the holder recorded."""
-    try:
-        pid, _, host = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
-    except IsADirectoryError:
-        return None
+    pid, _, host = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
     return (int(pid), host) if pid.isdecimal() else None
 
 

@@ -14,6 +14,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import of_site
+from vnuma.engine.access.locking import make_lockable
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.instance.kernel import take_over_unshaped
@@ -170,7 +171,11 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
 
 
 def take_over_target(free: VmContext) -> VmContext:
-    """Take one target of the run over; returns its context. Raises what `take_over` raises."""
+    """Take one target of the run over; returns its context.
+
+    Raises what `take_over` raises, and StoreError where the disk has no room for its lock.
+    """
+    make_lockable(free.home, free.vm.vm_key)
     take = _take_vm if free.target.vcenter else take_over_unshaped
     token = take(free)
     with free.store.read() as connection:
