@@ -157,16 +157,17 @@ def contradictions(arm: ArmResult) -> Iterator[str]:
 
 
 def advice(said: Report) -> Iterator[str]:
-    """The reference only where no measured arm may still be faster; any other advice is of a faster arm."""
+    """No arm that is surely slower, and not the reference where an arm is faster by more than the band."""
     words = {arm.arm: arm.verdict.label for arm in said.found.arms}
     open_arms = [arm for arm, word in words.items() if word in (Label.UNDECIDED, Label.TOO_FEW)]
-    advised = re.search(r"Use (\S+?)[:, ]", said.answer)
-    if advised and advised[1] == said.reference:
-        if open_arms or Label.FASTER in words.values():
-            yield f"advice beside arms that may be faster: {said.answer}"
-    elif advised:
-        if words[advised[1]] is not Label.FASTER:
-            yield f"advice that is not of a faster arm: {said.answer}"
+    advised = re.search(r"Use (.+?):", said.answer)
+    if advised:
+        names = re.split(", | or ", advised[1])
+        far = [arm for arm in said.found.arms if arm.verdict.beyond_margin]
+        if any(words.get(name) is Label.SLOWER for name in names):
+            yield f"advice of a slower arm: {said.answer}"
+        if said.reference in names and any(arm.verdict.label is Label.FASTER for arm in far):
+            yield f"advice of the reference, which is far behind: {said.answer}"
     elif not said.found.withheld and not (open_arms and all(arm in said.answer for arm in open_arms)):
         yield f"no advice, and not why: {said.answer}"
 

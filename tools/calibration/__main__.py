@@ -1,6 +1,7 @@
 """How often the analysis errs on simulated studies whose truth is known: `make calibrate`.
 
-Writes the tables of docs/reference/calibration.md. Exit code 1 if a target is missed.
+Writes the tables of docs/reference/calibration.md, and one of docs/statistics.md. Exit code 1 if a target is
+missed.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from tools.calibration.case import Case, targets_of
+from tools.calibration.decided import boots_table, boots_to_verdicts
 from tools.calibration.every_case import case_tables, every_case
 from tools.calibration.tables import origin, tables
 from tools.calibration.targets import SEED, STUDIES, Calibration, calibrate, targets
 from tools.page_markers import write_between
 from vnuma.report.model.grid import as_markdown
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "calibration.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "reference" / "calibration.md"
+STATISTICS = DOCS / "statistics.md"
 BEGIN = "<!-- written by tools/calibration: begin -->"
 END = "<!-- written by tools/calibration: end -->"
 
@@ -43,6 +49,10 @@ def _main() -> int:
     print("simulating: hard cases")
     cases = every_case(given.studies, given.seed)
     write_between(given.page, BEGIN, END, section(found, cases))
+    if given.page == PAGE:
+        print("simulating: boots to a verdict")
+        table = boots_table(boots_to_verdicts(given.studies // 2, np.random.default_rng((given.seed, 11))))
+        write_between(STATISTICS, BEGIN, END, as_markdown(table))
     failed = missed(found, cases)
     for name in failed:
         print(f"missed: {name}", file=sys.stderr)

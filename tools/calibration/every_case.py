@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tools.calibration.case import Case, targets_of
+from tools.calibration.decided import decided_cases
 from tools.calibration.hard_cases import ONE_BY_ONE, hard_cases
 from tools.calibration.noisy_arms import noisy_cases
 from tools.calibration.pilots import pilot_cases
@@ -25,6 +26,7 @@ def every_case(studies: int, seed: int, pilots: int = PILOTS) -> tuple[Case, ...
         *sentence_cases(studies, few, np.random.default_rng((seed, 8))),
         *placed_cases(max(2, few // 2), np.random.default_rng((seed, 6))),
         *noisy_cases(studies, np.random.default_rng((seed, 9))),
+        *decided_cases(studies // 2, few // 2, np.random.default_rng((seed, 10))),
         *pilot_cases(max(2, pilots // 4), np.random.default_rng((seed, 7))),
     )
 

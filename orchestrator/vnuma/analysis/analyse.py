@@ -23,6 +23,7 @@ from vnuma.analysis.instrument_checks import (
     check_a_a,
     check_control,
 )
+from vnuma.analysis.near_best import near_best
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
@@ -31,7 +32,15 @@ from vnuma.analysis.spending import FIRST_LOOK, RepeatedLooks
 from vnuma.analysis.stopping import DecidedLook, StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import figure_rows, table_row
 from vnuma.analysis.variance import noise
-from vnuma.analysis.verdict import Label, Rules, Withheld, decide, rules_for, run_withheld
+from vnuma.analysis.verdict import (
+    Label,
+    Rules,
+    Withheld,
+    decide,
+    equivalence_withheld,
+    rules_for,
+    run_withheld,
+)
 
 ALPHA = 0.05
 
@@ -198,7 +207,9 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         if repeated
         else detectable(comparison, spread, design.order),
         withheld=rules.withheld,
-        recommended=recommend(design.reference, _candidates(arms, design)),
+        recommended=recommend(
+            design.reference, _candidates(arms, design), _near_best(comparison, rules, design)
+        ),
         cautions=cautions(found),
     )
 
@@ -319,6 +330,16 @@ def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmRe
     """Arms that may be recommended, without the positive control, which is not a configuration."""
     control = design.positive_control.arm if design.positive_control else None
     return [arm for arm in arms if arm.arm != control]
+
+
+def _near_best(comparison: Comparison, rules: Rules, design: AnalysisDesign) -> tuple[str, ...]:
+    """The configurations less than the band behind the best; none where equality could not be shown."""
+    if rules.withheld or any(equivalence_withheld(item, rules) for item in comparison.contrasts):
+        return ()
+    control = design.positive_control.arm if design.positive_control else None
+    candidates = {column.arm: (column.label,) for column in design.compared if column.arm != control}
+    together = {design.reference: comparison.reference, **candidates}
+    return near_best(comparison, together, math.log1p(design.equivalence), rules.better)
 
 
 def _points(boots: Sequence[Boot]) -> tuple[CellPoint, ...]:

@@ -7,7 +7,7 @@ equivalent overall. Verdicts at single sizes hold together at 1 - alpha over all
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
@@ -45,23 +45,26 @@ def differing_sizes_sentence(differing: Sequence[DifferingSize], size_word: str)
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
-    """The fastest arm alone; without a faster one, the reference and its equivalents.
+def recommend(reference: str, arms: Sequence[ArmResult], near: Collection[str] = ()) -> tuple[str, ...]:
+    """The arms to use: those `near` the best, less than the band behind it (`near_best`).
 
-    Empty while an arm's verdict is withheld. Without a faster arm, also empty while a measured arm is
-    undecided, as that arm may be faster. Comparing faster arms with each other would be exploratory, so only
-    the fastest is named.
+    If none surely is, the fastest arm alone; without a faster one, the reference and its equivalents. Empty
+    while an arm's verdict is withheld. Without a faster arm, also empty while a measured arm is undecided and
+    nothing is near the best, as that arm may be faster.
     """
-    if any(arm.verdict.withheld for arm in arms):
+    if any(arm.verdict.withheld for arm in arms) or all(arm.verdict.left_out for arm in arms):
         return ()
     faster = [arm for arm in arms if arm.verdict.label is Label.FASTER]
+    equal = [arm.arm for arm in arms if arm.verdict.label is Label.EQUIVALENT]
+    decided = not faster and not undecided(arms)
+    usable = {*near, *((reference, *equal) if decided else ())}
+    if usable:
+        return tuple(name for name in (reference, *(arm.arm for arm in arms)) if name in usable)
     if faster:
         return (
             min(faster, key=lambda arm: worsening(arm.contrast.log_ratio or 0.0, arm.verdict.better)).arm,
         )
-    if undecided(arms) or all(arm.verdict.left_out for arm in arms):
-        return ()
-    return (reference, *(arm.arm for arm in arms if arm.verdict.label is Label.EQUIVALENT))
+    return ()
 
 
 def undecided(arms: Sequence[ArmResult]) -> tuple[str, ...]:

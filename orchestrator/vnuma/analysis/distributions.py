@@ -65,6 +65,21 @@ def normal_cdf(x: FloatArray) -> FloatArray:
     return np.asarray(scipy.special.ndtr(x), dtype=np.float64)
 
 
+def normal_quantile(probability: float) -> float:
+    """Standard normal quantile."""
+    return float(scipy.special.ndtri(probability))
+
+
+def t_quantile_each(probability: FloatArray | float, df: NDArray[np.number]) -> FloatArray:
+    """Student's t quantile, each with its own df."""
+    return np.asarray(scipy.special.stdtrit(df, probability), dtype=np.float64)
+
+
+def f_quantile_each(probability: float, df1: NDArray[np.number], df2: NDArray[np.number]) -> FloatArray:
+    """F quantile, each with its own degrees of freedom."""
+    return np.asarray(scipy.special.fdtri(df1, df2, probability), dtype=np.float64)
+
+
 @lru_cache(maxsize=4)
 def legendre_nodes(points: int) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of Gauss-Legendre quadrature on -1 to 1: an eigenvalue problem, solved once."""

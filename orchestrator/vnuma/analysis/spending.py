@@ -16,9 +16,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
-from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.distributions import FloatArray, normal_cdf, normal_quantile
 
 EXPONENT = 1.5
 FIRST_LOOK = 4
@@ -38,7 +37,9 @@ def levels(total: float, most_blocks: int, first: int = FIRST_LOOK) -> Mapping[i
     looks = range(first, most_blocks + 1)
     times = [block / most_blocks for block in looks]
     bounds = boundaries([total * time**EXPONENT for time in times], times)
-    return MappingProxyType({b: float(2 * ndtr(-c)) for b, c in zip(looks, bounds, strict=True)})
+    return MappingProxyType(
+        {b: float(2 * normal_cdf(np.array(-c))) for b, c in zip(looks, bounds, strict=True)}
+    )
 
 
 def boundaries(spent: Sequence[float], times: Sequence[float]) -> list[float]:
@@ -52,7 +53,7 @@ def boundaries(spent: Sequence[float], times: Sequence[float]) -> list[float]:
     for number, (until, time) in enumerate(zip(spent, times, strict=True)):
         share = until - before
         if number == 0:
-            bound = -float(ndtri(share / 2))
+            bound = -normal_quantile(share / 2)
             grown = _grid(bound * math.sqrt(time))
             new = _normal(grown, math.sqrt(time))
         else:
@@ -71,7 +72,7 @@ def _bound(points: FloatArray, density: FloatArray, step: float, scale: float, s
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         edge = middle * scale
-        out = ndtr((-edge - points) / step) + ndtr((points - edge) / step)
+        out = normal_cdf((-edge - points) / step) + normal_cdf((points - edge) / step)
         if float(np.trapezoid(out * density, points)) > share:
             low = middle
         else:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import columns_of
+from tools.calibration import one_by_one
 from tools.calibration.__main__ import section
 from tools.calibration.case import Case, prediction_width, targets_of
 from tools.calibration.error_rates import (
@@ -31,6 +32,7 @@ from vnuma.analysis.compare import Comparison
 from vnuma.analysis.instrument_checks import check_a_a, check_control
 from vnuma.analysis.records import ELAPSED, AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.simulate import Simulated
+from vnuma.analysis.simulate_decided import WORDS, run_decided
 from vnuma.analysis.stopping import half_widths, stop_on_precision
 from vnuma.analysis.verdict import Label, Verdict, decide, rules_for, run_withheld
 
@@ -266,3 +268,17 @@ def test_the_page_names_every_truth_and_target(small: Calibration, cases: tuple[
     page = section(small, cases)
     assert all(page.count(f"| {truth.name} |") >= 5 for truth in TRUTHS)
     assert all(f"| {target.name} |" in page for target in (*targets(small), *targets_of(cases)))
+
+
+def test_the_fast_rule_of_leaving_arms_is_the_products() -> None:
+    """Study by study: the same verdicts, after the same blocks."""
+    generator = np.random.default_rng(5)
+    y = draw(STANDARD, one_by_one.MOST, 12, generator).cells
+    y[6:, :, -1] *= 3.0
+    y[:, :, 2] += 0.02
+    fast = run_decided(y, STANDARD.references, math.log1p(MARGIN))
+
+    for number, cells in enumerate(y):
+        found = one_by_one.run_one(cells).words
+        words = [str(found.get(str(arm + 2), "undecided")) for arm in range(STANDARD.arms)]
+        assert words == [WORDS[word] for word in fast.word[number]]

@@ -180,7 +180,7 @@ class AllocationPart(Part):
 
 
 class Recommended(Part):
-    """Arms that may be recommended for a VM: fastest, or equivalent to it. May be empty."""
+    """Arms to use for a VM: less than the band behind the best, else the fastest. May be empty."""
 
     vm: str
     arms: tuple[str, ...]

@@ -18,6 +18,7 @@ from vnuma.domain.study.design import Order
 from vnuma.domain.workloads.metric import none_valid, plural
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import CellState
+from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, listed
 
 ORDER_WORDS: Mapping[Order, str] = {
@@ -126,7 +127,7 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
         return [(words, True), (". The figures are as measured, without a verdict.", False)]
     control = loaded.study.control_arm
     arms = [arm for arm in analysis.arms if arm.arm != control]
-    rest = [arm for arm in arms if arm.arm not in analysis.recommended]
+    rest = [arm for arm in arms if arm.arm not in _told(analysis, reference)]
     recommended, not_yet = _recommended(analysis, reference), _not_yet(arms)
     pieces = recommended or not_yet
     fastest = bool(analysis.recommended) and reference not in analysis.recommended
@@ -179,28 +180,48 @@ def blindness(analysis: Analysis) -> str:
     )
 
 
+def _told(analysis: Analysis, reference: str) -> tuple[str, ...]:
+    """Recommended arms whose verdicts the recommendation itself tells."""
+    verdicts = {arm.arm: arm.verdict.label for arm in analysis.arms}
+    names = analysis.recommended
+    fastest = [verdicts.get(name) for name in names] == [Label.FASTER]
+    return names if fastest or _equivalent_to(analysis, reference) else ()
+
+
+def _equivalent_to(analysis: Analysis, reference: str) -> bool:
+    """Whether the recommended arms are the reference and arms equivalent to it."""
+    verdicts = {arm.arm: arm.verdict for arm in analysis.arms}
+    first, *others = analysis.recommended or ("",)
+    return first == reference and all(verdicts[name].label is Label.EQUIVALENT for name in others)
+
+
 def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
     names = analysis.recommended
     if not names:
         return []
     verdicts = {arm.arm: arm.verdict for arm in analysis.arms}
-    if names[0] != reference:
-        return [
-            ("Use ", False),
-            (names[0], True),
-            (f": {headline(verdicts[names[0]])} than {reference}.", False),
-        ]
-    if len(names) == 1:
-        return [("Use ", False), (reference, True), (":", False)]
-    equivalent = headline(verdicts[names[1]])
-    which = "the two are " if len(names) == 2 else f"to {reference} the others are "
-    return [
-        ("Use ", False),
-        (listed(names, "or"), True),
-        (f": {which}", False),
-        (equivalent, True),
-        (".", False),
-    ]
+    use: list[tuple[str, bool]] = [("Use ", False), (listed(names, "or"), True)]
+    if names == (reference,):
+        return [*use, (f": {_ahead(analysis)}" if undecided(analysis.arms) else ":", False)]
+    if _equivalent_to(analysis, reference):
+        which = "the two are " if len(names) == 2 else f"to {reference} the others are "
+        return [*use, (f": {which}", False), (headline(verdicts[names[1]]), True), (".", False)]
+    margin = percent_text(analysis.margin)
+    if len(names) > 1:
+        which = "neither" if len(names) == 2 else "none"
+        return [*use, (f": {which} is more than {margin} behind the best.", False)]
+    verdict = verdicts[names[0]]
+    fastest = verdict.label is Label.FASTER
+    why = (
+        f"{headline(verdict)} than {reference}"
+        if fastest
+        else f"it is not more than {margin} behind the best"
+    )
+    return [*use, (f": {why}.", False)]
+
+
+def _ahead(analysis: Analysis) -> str:
+    return f"no arm is more than {percent_text(analysis.margin)} ahead of it."
 
 
 def _not_yet(arms: Sequence[ArmResult]) -> list[tuple[str, bool]]:

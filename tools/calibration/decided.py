@@ -1,0 +1,243 @@
+"""Studies whose arms leave when they are decided: wrong verdicts under hard truths, boots to a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from tools.calibration.case import Case
+from tools.calibration.error_rates import (
+    MARGIN,
+    Rate,
+    found_faster,
+    found_slower,
+    some_arm,
+    within_band,
+)
+from tools.calibration.one_by_one import one_by_one_cases
+from tools.calibration.truths import SD, STANDARD, Trend, Truth, draw, heavy, linear
+from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.simulate import BoolArray, Simulated
+from vnuma.analysis.simulate_decided import run_decided
+from vnuma.analysis.spending import FIRST_LOOK
+from vnuma.analysis.stopping import first_look
+from vnuma.analysis.variance import cell_sd
+from vnuma.report.model.grid import GridTable
+
+MOST = 24
+BAND = math.log1p(MARGIN)
+ANY_WRONG = 0.06
+"""The bound for any wrong verdict in a study, in every truth."""
+PRECISION = 0.005
+
+
+def decided_cases(studies: int, few: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Every truth without an effect and with all arms at exactly 1%; runs that are stopped somewhere."""
+    each = iter(generator.spawn(3))
+    for truth, shape in _hard():
+        for effect in (0.0, MARGIN):
+            where = f"{truth.name}, {'no effect' if not effect else 'all arms at 1%'}"
+            y = draw(truth, MOST, studies, generator).cells
+            shape(y, generator)
+            yield Case("wrong verdicts, stop: decided", where, ANY_WRONG, Rate.of(_wrong(y, truth, effect)))
+    for most, sd in ((12, 0.01), (12, 0.02), (24, 0.01), (24, 0.02)):
+        truth = _with_sd(sd)
+        y = draw(truth, most, studies, next(each) if (most, sd) == (12, 0.01) else generator).cells
+        where = f"boots' SD {sd * 100:g}%, at most {most} blocks"
+        yield Case("wrong verdicts, stop: decided", where, ANY_WRONG, Rate.of(_wrong(y, truth, 0.0)))
+    yield from _stopped(studies, next(each))
+    yield from one_by_one_cases(few, next(each))
+
+
+Shape = Callable[[FloatArray, np.random.Generator], None]
+
+
+def _as_drawn(y: FloatArray, generator: np.random.Generator) -> None:
+    del y, generator
+
+
+def _hard() -> Iterator[tuple[Truth, Shape]]:
+    one_noisy = (*[1.0] * 5, 3.0)
+    yield STANDARD, _as_drawn
+    yield replace(STANDARD, name="one arm's SD x 3", spread=one_noisy), _as_drawn
+    yield replace(STANDARD, name="reference's SD x 3", spread=(3.0, 3.0, *[1.0] * 4)), _as_drawn
+    yield replace(STANDARD, name="t with 3 df", boots=heavy), _as_drawn
+    yield replace(STANDARD, name="lognormal boots", boots=_lognormal), _as_drawn
+    yield replace(STANDARD, name="drift 20% over all boots", trend=linear(0.20)), _as_drawn
+    yield replace(STANDARD, name="a step of 5% at boot 30", trend=_step), _as_drawn
+    yield replace(STANDARD, name="sine 5%, 48 boots a period", trend=_sine), _as_drawn
+    yield replace(STANDARD, name="boots 20 to 23 10% slower", trend=_backup), _as_drawn
+    yield replace(STANDARD, name="1 arm with A/A", arms=1), _as_drawn
+    yield replace(STANDARD, name="1 arm with A/A, its SD x 3", arms=1, spread=(1.0, 1.0, 3.0)), _as_drawn
+    yield replace(STANDARD, name="8 arms with A/A", arms=8), _as_drawn
+    yield replace(STANDARD, name="4 arms, no A/A", references=1), _as_drawn
+
+
+def _lognormal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    x = np.exp(generator.standard_normal(shape))
+    return np.asarray(SD * (x - math.exp(0.5)) / math.sqrt((math.e - 1) * math.e))
+
+
+def _course(height: Callable[[FloatArray], object]) -> Trend:
+    """A host whose speed is a function of the number of the boot."""
+
+    def trend(generator: np.random.Generator, studies: int, places: int) -> FloatArray:
+        del generator
+        course = np.asarray(height(np.arange(places, dtype=np.float64)), dtype=np.float64)
+        return np.tile(course, (studies, 1))
+
+    return trend
+
+
+_step = _course(lambda boot: 0.05 * (boot >= 30))
+_sine = _course(lambda boot: 0.05 * np.sin(2 * math.pi * boot / 48))
+_backup = _course(lambda boot: 0.10 * ((boot >= 20) & (boot <= 23)))
+
+
+def _with_sd(boot_sd: float) -> Truth:
+    def boots(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return boot_sd * generator.standard_normal(shape)
+
+    return replace(STANDARD, boots=boots)
+
+
+def _wrong(y: FloatArray, truth: Truth, effect: float) -> BoolArray:
+    """Per study: whether some arm's verdict is wrong where each is slower by `effect`."""
+    y[:, :, truth.references :] += math.log1p(effect)
+    found = run_decided(y, truth.references, BAND)
+    wrong = found.is_word("faster") | (found.is_word("equivalent") if effect else found.is_word("slower"))
+    return some_arm(wrong)
+
+
+def _stopped(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """A run without any effect that somebody stops after a block between the first look and the last."""
+    y = draw(STANDARD, MOST, studies, generator).cells
+    found = run_decided(y, STANDARD.references, BAND)
+    until = generator.integers(FIRST_LOOK, MOST + 1, size=studies)[:, None]
+    wrong = (found.is_word("slower") | found.is_word("faster")) & (found.after <= until)
+    yield Case("wrong verdicts, stopped at any block", "no effect", ANY_WRONG, Rate.of(some_arm(wrong)))
+
+
+@dataclass(frozen=True)
+class Boots:
+    """Boots to a verdict for one truth: mean, and the share of studies in which every verdict is right."""
+
+    effects: tuple[float, ...]
+    boot_sd: float
+    usual: float
+    fixed: int | None
+    precision: tuple[float, float]
+    decided: tuple[float, float]
+    bound: float
+
+
+EFFECTS = (
+    (0.0, 0.0, 0.0, 0.0),
+    (0.0, 0.005, 0.01, 0.03),
+    (0.005, 0.017, 0.023, 0.03),
+    (0.03, 0.03, 0.03, 0.03),
+    (0.10, 0.10, 0.10, 0.10),
+)
+BOOT_SDS = (0.003, 0.005, 0.01)
+USUAL_BLOCKS = 8
+WANTED = 0.90
+
+
+def boots_to_verdicts(studies: int, generator: np.random.Generator) -> tuple[Boots, ...]:
+    """Every truth at every spread."""
+    return tuple(_boots(effects, boot_sd, studies, generator) for effects in EFFECTS for boot_sd in BOOT_SDS)
+
+
+def _boots(effects: tuple[float, ...], boot_sd: float, studies: int, generator: np.random.Generator) -> Boots:
+    truth = _with_sd(boot_sd)
+    y = draw(truth, MOST, studies, generator).cells
+    y[:, :, truth.references :] += np.log1p(np.array(effects))
+    right = partial(_right, effects=effects)
+    found = run_decided(y, truth.references, BAND)
+    decided = (
+        float(found.boots.mean()),
+        float(right(found.is_word("equivalent"), found.is_word("slower")).mean()),
+    )
+    at = {blocks: float(_fixed(y[:, :blocks], right).mean()) for blocks in range(6, MOST + 1)}
+    fixed = next((blocks * truth.columns for blocks, share in at.items() if share >= WANTED), None)
+    sd = cell_sd(boot_sd, SD, 3)
+    return Boots(
+        effects, boot_sd, at[USUAL_BLOCKS], fixed, _precise(y, right), decided, lower_bound(effects, sd)
+    )
+
+
+Right = Callable[[BoolArray, BoolArray], BoolArray]
+
+
+def _right(equivalent: BoolArray, slower: BoolArray, *, effects: tuple[float, ...]) -> BoolArray:
+    """Per study: whether every arm has a verdict, and the right one. Below the margin both may be right."""
+    truth = np.array(effects)
+    return np.asarray(((equivalent & (truth < MARGIN)) | (slower & (truth > 0))).all(axis=1))
+
+
+def _fixed(y: FloatArray, right: Right) -> BoolArray:
+    found = Simulated(y, STANDARD.references)
+    equivalent = within_band(found, 0.0, MARGIN)
+    return right(equivalent, ~equivalent & found_slower(found, 0.0) & ~found_faster(found, 0.0))
+
+
+def _precise(y: FloatArray, right: Right) -> tuple[float, float]:
+    """Boots and right studies of the precision rule."""
+    ended = np.full(len(y), MOST)
+    for blocks in range(MOST - 1, first_look(STANDARD.columns) - 1, -1):
+        widest = Simulated(y[:, :blocks], STANDARD.references).half_width_95.max(axis=1)
+        ended[widest <= math.log1p(PRECISION)] = blocks
+    each = {int(blocks): _fixed(y[:, :blocks], right) for blocks in np.unique(ended)}
+    good = [each[int(blocks)][study] for study, blocks in enumerate(ended)]
+    return float(ended.mean() * STANDARD.columns), float(np.mean(good))
+
+
+def lower_bound(effects: tuple[float, ...], sd: float) -> float:
+    """Boots that any method needs on average which is wrong about an arm in at most 5% of studies.
+
+    With known variance: the least sum of n with 1/n_j + 1/n_0 <= d_j^2 / (2 sd^2 ln(1 / (2.4 * 0.05))), with
+    d_j the distance to the nearest truth for which the verdict would be wrong (A. Garivier, E. Kaufmann 2016,
+    COLT).
+    """
+    distance = [BAND if not e else max(abs(math.log1p(e)), BAND - math.log1p(e)) for e in effects]
+    most = [d * d / (2 * sd * sd * math.log(1 / 0.12)) for d in distance]
+
+    def boots(log_n: float) -> float:
+        n = math.exp(log_n)
+        left = [limit - 1 / n for limit in most]
+        return n + sum(1 / x for x in left) if min(left) > 0 else math.inf
+
+    low = math.log(1 / min(most)) + 1e-6
+    return float(minimize_scalar(boots, bounds=(low, low + 6), method="bounded").fun)
+
+
+def boots_table(found: tuple[Boots, ...]) -> GridTable:
+    """Fixed, precision and decided beside the bound."""
+    most = MOST * STANDARD.columns
+    rows = tuple(
+        (
+            "/".join(f"{effect * 100:g}" for effect in one.effects),
+            f"{one.boot_sd * 100:g}",
+            f"{one.usual * 100:.0f}",
+            f"{one.fixed}" if one.fixed else f"> {most}",
+            f"{one.precision[0]:.0f}, {one.precision[1] * 100:.0f}",
+            f"{one.decided[0]:.0f}, {one.decided[1] * 100:.0f}",
+            f"{one.bound:.0f}",
+        )
+        for one in found
+    )
+    headings = (
+        "arms slower by, %",
+        "SD of boots, %",
+        "right with 48 boots, %",
+        "fixed, 90% right: boots",
+        "precision 0.5%: boots, right %",
+        "decided: boots, right %",
+        "lower bound",
+    )
+    return GridTable(f"Boots to the verdicts of four arms (A/A, at most {most} boots)", headings, rows)
