@@ -11,7 +11,7 @@ version_added: "0.1.0"
 description:
   - In a run, prepares or verifies the study's dataset, then measures the cell and stores every iteration.
   - Outside a run, times the workload and returns the timings.
-  - Runs on the controller; nothing is copied to the guest.
+  - Runs on the controller; a workload that uses the guest's shell runs there, as root (C(become)).
 author: vnuma contributors (@vnuma)
 options:
   workload:

@@ -123,8 +123,9 @@ def _guest_lines(study: Study, plan: TargetPlan, guest: LinuxFacts) -> Iterator[
     for node in guest.nodes:
         free = f"{node.memory_mb:,} MB ({node.free_mb:,} MB free)"
         yield f"         node {node.id}: {counted(len(node.cpus), 'CPU')}, {free}"
-    measured = [labelled(study, label) for label in study.labels if label not in plan.left_out]
-    yield f"Arms     {', '.join(measured)}"
+    if plan.shape is None:
+        measured = [labelled(study, label) for label in study.labels if label not in plan.left_out]
+        yield f"Arms     {', '.join(measured)}"
     yield from (f"         {label} is left out: {why}" for label, why in plan.left_out.items())
     yield f"Runs     {study.workload.summary()}"
     yield from (f"         {sentence}" for sentence in study.workload.steps())

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.engine.access.inventory import read_targets, stored_target
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import read_targets, stored_target, study_targets
 from vnuma.engine.access.target import Target, refuse_unknown, target_from
 from vnuma.engine.preflight.server_findings import unencrypted_connection, unused_login
 from vnuma.errors import InputError
@@ -171,3 +172,38 @@ def test_a_linux_machine_with_an_unknown_variable_is_refused(tmp_path: Path) -> 
 
     with pytest.raises(InputError, match="host box: unknown variable vnuma_approval"):
         read_targets(inventory, ["box"])
+
+
+SHAPING = "vcpus: 16\narms: [2x8]\nreference: 2x8\n"
+AS_IT_IS = "arms: [{topology: keep, name: local}]\nreference: local\nworkload: {name: page_cache}\n"
+IN_A_SHELL = f"{SHAPING}workload: {{name: page_cache}}\n"
+
+
+@pytest.mark.parametrize(
+    ("study", "parts", "lacks"),
+    [
+        (SHAPING, {"vnuma_vcenter", "vnuma_sql"}, None),
+        (SHAPING, {"vnuma_vcenter"}, "has no SQL Server"),
+        (SHAPING, {"vnuma_sql"}, "has no vCenter"),
+        (SHAPING, set(), "has no vCenter"),
+        (IN_A_SHELL, {"vnuma_vcenter"}, None),
+        (IN_A_SHELL, {"vnuma_vcenter", "vnuma_sql"}, None),
+        (IN_A_SHELL, set(), "has no vCenter"),
+        (AS_IT_IS, set(), None),
+        (AS_IT_IS, {"vnuma_vcenter"}, "no arm of the study shapes it"),
+    ],
+)
+def test_a_target_that_lacks_a_part_which_the_study_needs_is_refused(
+    study: str, parts: set[str], lacks: str | None, tmp_path: Path
+) -> None:
+    """What shapes it, and SQL Server, before anything is asked. A shell needs no variable of ours."""
+    inventory = tmp_path / "hosts.json"
+    host = {name: value for name, value in _GIVEN.items() if name in parts}
+    inventory.write_text(json.dumps({"all": {"hosts": {"box": host}}}), encoding="utf-8")
+    parsed = parse_study(f"name: a\nvm: box\n{study}", "study")
+
+    if lacks is None:
+        assert set(study_targets(inventory, parsed)) == {"box"}
+    else:
+        with pytest.raises(InputError, match=f"box .*{lacks}"):
+            study_targets(inventory, parsed)

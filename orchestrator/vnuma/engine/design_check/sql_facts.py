@@ -34,7 +34,7 @@ class SqlServers:
     """The SQL Servers of an inventory, by the VM that they run in: its name or its inventory path."""
 
     def __init__(self, targets: Iterable[Target]) -> None:
-        self._targets = {(target.hypervisor.host, target.vm): target for target in targets}
+        self._targets = {(target.hypervisor.host, target.vm): target for target in targets if target.sql}
 
     def read(self, vm: VmFacts, vcenter: str) -> Answer:
         """Log in and read; a server that does not answer is a reason, not an error."""

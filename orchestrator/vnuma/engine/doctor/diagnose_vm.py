@@ -130,6 +130,8 @@ def clocks(target: Target, session: Session, host: vim.HostSystem) -> Iterator[D
 
 
 def _guest_ahead_s(target: Target, session: Session) -> float | None:
+    if target.sql is None:
+        return None
     try:
         with connect(sql_server(target)) as connection:
             clock = read_clock(connection)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypedDict
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
@@ -148,14 +147,11 @@ def plan_all(
     """
     shapes = {name: plan_shape_of(study, one, permit) for name, one in targets.items() if one.vcenter}
     on = {name: one for name, one in targets.items() if name not in shapes or _is_on(shapes[name])}
-    linux = (
-        linux_facts_of(on, inventory, getattr(study.workload, "folder", "/var/tmp"))
-        if "shell" in study.workload.needs
-        else {}
-    )
-    host, found = study.workload.client_host, dict[str, list[Finding]]()
-    if host is not None and shapes:
-        found = client_findings(inventory, host, on)
+    work, linux, found = study.workload, dict[str, LinuxFacts](), dict[str, list[Finding]]()
+    if "shell" in work.needs:
+        linux = linux_facts_of(on, inventory, getattr(work, "folder", "/var/tmp"))
+    if work.client_host is not None and shapes:
+        found = client_findings(inventory, work.client_host, on)
     return {
         name: _plan(study, name, shapes.get(name), linux.get(name), found.get(name, [])) for name in targets
     }
@@ -171,8 +167,14 @@ def _plan(
     inside, left_out = guest_findings(study, name, shape, linux)
     findings = [*inside, *found, *measurement_findings(study), *(shape.findings if shape else ())]
     boots = study.design.most_blocks * sum(arm not in left_out for arm, _ in columns(study))
+    called, key, path, host = _identity(name, shape, linux)
+    origin = shape.simulated if shape else linux.provenance if linux else None
     return TargetPlan(
-        **_identity(name, shape, linux),
+        name=called,
+        key=key,
+        path=path,
+        host_name=host,
+        simulated=origin,
         findings=tuple(worst_first(accepted(study, finding) for finding in findings)),
         boots=boots,
         seconds=boots * assumed_cell_seconds(study),
@@ -182,23 +184,12 @@ def _plan(
     )
 
 
-class _Identity(TypedDict):
-    name: str
-    key: str
-    path: str
-    host_name: str
-    simulated: str | None
-
-
-def _identity(name: str, shape: ShapePlan | None, linux: LinuxFacts | None) -> _Identity:
-    """What identifies the target: the hypervisor's VM, else what the guest says of itself."""
+def _identity(name: str, shape: ShapePlan | None, linux: LinuxFacts | None) -> tuple[str, str, str, str]:
+    """Name, key, path and host: the VM's where a hypervisor shapes it, else what the guest says of itself."""
     if shape:
-        vm, host = shape.vm, shape.host.name
-        return _Identity(name=vm.name, key=vm.key, path=vm.path, host_name=host, simulated=shape.simulated)
+        return shape.vm.name, shape.vm.key, shape.vm.path, shape.host.name
     assert linux, name  # a study that shapes nothing asks the guest
-    host = linux.hostname
-    key = f"{UNSHAPED}{linux.identity}"
-    return _Identity(name=name, key=key, path=host, host_name=host, simulated=linux.provenance)
+    return name, f"{UNSHAPED}{linux.identity}", linux.hostname, linux.hostname
 
 
 def plan_shape_of(study: Study, target: Target, permit: Permit) -> ShapePlan:
