@@ -246,6 +246,18 @@ def test_no_test_file_imports_another() -> None:
     assert strays == []
 
 
+def test_only_the_contract_needs_pytest() -> None:
+    """It is an extra: nothing else runs with it alone."""
+    importers = {
+        path.relative_to(PACKAGE).parts[0]
+        for path in PACKAGE.rglob("*.py")
+        for module, _ in imported(path)
+        if module.split(".")[0] == "pytest"
+    }
+
+    assert importers == {"contract"}
+
+
 def test_plugins_know_only_the_engine_and_their_base_class() -> None:
     """An Ansible plugin imports vnuma.engine and vnuma.ansible, and no other part."""
     files = sorted(PLUGINS.rglob("*.py"))

@@ -17,9 +17,10 @@ from pyVmomi import SoapAdapter, vmodl
 from ruamel.yaml import YAML
 
 from tests.support.replay import FOLDER
+from vnuma.contract.page import SEEN_FOR_REAL
 from vnuma.domain.vm.server import windows_of_banner
 from vnuma.sqlserver.client.failures import natives, sqlstate, translate
-from vnuma.sqlserver.client.statistics_time import read_times
+from vnuma.sqlserver.client.statistics_time import parse_messages, read_times
 from vnuma.vsphere.counters import counter_ids
 from vnuma.vsphere.facts import Place, host_facts, vm_facts
 from vnuma.vsphere.session import _found
@@ -135,10 +136,10 @@ def test_counters_have_the_servers_ids() -> None:
 def test_an_error_of_sql_server_becomes_the_right_one(error: Any) -> None:
     """Texts of Microsoft's drivers on Linux and Windows, with SQLSTATE and every number that they have."""
     raised = getattr(pyodbc, error["raised"])(*error["args"])
-    state, text = error["args"]
+    *state, text = sorted(error["args"], key=len)
     numbers = re.findall(r"\((\d+)\)(?= \(SQL|;|$)", text)
 
-    assert (sqlstate(raised), list(natives(raised))) == (state, [int(number) for number in numbers])
+    assert ([sqlstate(raised)], list(natives(raised))) == (state, [int(number) for number in numbers])
     assert type(translate(raised, "statement")).__name__ == error["becomes"]
 
 
@@ -148,6 +149,8 @@ def test_times_are_read_in_the_servers_language(line: Any) -> None:
     times = read_times(line["text"])
 
     assert (times.cpu_ms, times.elapsed_ms) == (line["cpu_ms"], line["elapsed_ms"])
+    assert len(parse_messages([("(3612)", line["text"])]).execution) == 1
+    assert "time.two_figures" in SEEN_FOR_REAL
 
 
 @pytest.mark.parametrize("banner", _listed("sql/banners.yml"), ids=lambda banner: banner["version_text"][:28])

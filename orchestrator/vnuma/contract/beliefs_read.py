@@ -222,7 +222,7 @@ def test_vm_methods_disabled(asked: AskedVm) -> None:
 
 
 def _word(path: str, words: str, page: str) -> object:
-    name = path.rpartition(".")[2]
+    name = path.removesuffix(".level").rpartition(".")[2]
     return pytest.param(path, words, id=name, marks=source(f"{API}{page}.html"))
 
 
@@ -245,7 +245,7 @@ def _word(path: str, words: str, page: str) -> object:
     ],
 )
 def test_word(asked: AskedVm, path: str, words: str) -> None:
-    """`{path}` is one of {words}; None is unset."""
+    """`{path}` is one of {words}."""
     of_host = path.endswith(("connectionState", "inMaintenanceMode"))
     one_of(asked.of_host(path) if of_host else asked.value(path), *words.split(", "))
 

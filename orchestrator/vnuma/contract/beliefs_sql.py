@@ -59,10 +59,10 @@ def test_time_parse_comes_first(asked: AskedSql) -> None:
     ("what", "batch", "times"),
     [
         pytest.param(
-            "A batch of two statements", "SELECT 1 AS a; SELECT 2 AS b", 2, id="one_for_each_statement"
+            "a batch of two statements", "SELECT 1 AS a; SELECT 2 AS b", 2, id="one_for_each_statement"
         ),
         pytest.param(
-            "A batch of one statement",
+            "a batch of one statement",
             "SELECT COUNT(*) AS n FROM sys.all_objects",
             1,
             id="one_for_one_statement",
@@ -76,7 +76,7 @@ def test_time_parse_comes_first(asked: AskedSql) -> None:
     ],
 )
 def test_time(asked: AskedSql, what: str, batch: str, times: int) -> None:
-    """{what} sends 3612 {times} times."""
+    """Messages 3612 of {what}: {times}."""
     expect(_timings(asked, batch).count(EXECUTION), times)
 
 

@@ -11,7 +11,7 @@ _SEEN = {
     "vm": (
         "cores_divide cpu_allocation extra_config identity log_directory memory_allocation methods_disabled"
     ),
-    "word": "connectionState inMaintenanceMode level powerState toolsRunningStatus",
+    "word": "connectionState inMaintenanceMode latencySensitivity powerState toolsRunningStatus",
 }
 SEEN_FOR_REAL = frozenset(f"{room}.{name}" for room, names in _SEEN.items() for name in names.split())
 """Beliefs that a recorded answer of a real server supports; of all others only the lab and documents know."""
