@@ -32,6 +32,12 @@ def power(effect: float, sigma: float, layout: Layout) -> float:
     return float((needed < math.log1p(effect) / sigma).mean())
 
 
+def power_all(effect: float, sigma: float, layout: Layout) -> float:
+    """Probability that every arm is found where all are slower by `effect`."""
+    needed = _needed_to_detect(simulate_null(layout)).reshape(-1, layout.arms)
+    return float((needed < math.log1p(effect) / sigma).all(axis=1).mean())
+
+
 def power_equivalent(margin: float, sigma: float, layout: Layout) -> float:
     """Probability that an arm without any effect is called equivalent within `margin`."""
     needed = _needed_for_equivalence(simulate_null(layout))

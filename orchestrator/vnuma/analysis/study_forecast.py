@@ -11,16 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.power import (
     FEWEST_BLOCKS,
     blocks_for_equivalence,
     blocks_to_detect,
     detectable_effect,
     power,
+    power_all,
     power_equivalent,
 )
 from vnuma.analysis.records import AnalysisDesign
 from vnuma.analysis.simulate import SEED, Layout, Simulated
+from vnuma.analysis.simulate_decided import Ended, run_decided
 from vnuma.analysis.stopping import first_look
 from vnuma.analysis.variance import cell_sd
 
@@ -56,14 +59,15 @@ class Needed:
 class Outlook:
     """What the planned number of blocks likely shows at one SD.
 
-    `detectable`: the effect found in 80% of studies; `power`: how often the given effect is found;
-    `equivalent`: how often an arm without effect is called equivalent.
+    `detectable`: the effect found in 80% of studies; `power`: how often the given effect is found in one arm,
+    `power_all` in every arm; `equivalent`: how often an arm without effect is called equivalent.
     """
 
     spread: Spread
     blocks: int
     detectable: float
     power: float
+    power_all: float
     equivalent: float
 
 
@@ -74,6 +78,23 @@ class Ending:
     mean_blocks: float
     most_blocks: int
     capped: float
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """Boots of a study whose arms leave when they are decided (`stop: decided`), at one SD.
+
+    `likely_boots` and `most_boots` (90% point) where the arms are slower by 0, half, once and three times the
+    band in turn; `fewest_boots` where all are three bands away. `decided`: the share of the former in which
+    every arm has a verdict. `advised_blocks`: the `max_blocks` that suffices; None: more than 48.
+    """
+
+    spread: Spread
+    fewest_boots: float
+    likely_boots: float
+    most_boots: int
+    decided: float
+    advised_blocks: int | None
 
 
 def assumed_spreads(iterations: int, sizes: int) -> tuple[Spread, ...]:
@@ -119,6 +140,7 @@ def outlook(design: AnalysisDesign, blocks: int, spread: Spread, effect: float) 
         blocks,
         detectable_effect(spread.cell_sd, layout),
         power(effect, spread.cell_sd, layout),
+        power_all(effect, spread.cell_sd, layout),
         power_equivalent(design.equivalence, spread.cell_sd, layout),
     )
 
@@ -138,3 +160,37 @@ def ending(design: AnalysisDesign, precision: float, spread: Spread) -> Ending:
         if not going.any():
             break
     return Ending(float(ended.mean()), int(np.quantile(ended, 0.9)), float(going.mean()))
+
+
+_IN_TURN = (0.0, 0.5, 1.0, 3.0)
+"""Effects to plan with, in bands."""
+_MAX_BLOCKS = (8, 12, 16, 24, 32, 48)
+_BLOCKS_PER_NOISE = 21.4
+"""Blocks that arms on either side of the band need, by (SD of a cell / band)^2."""
+_LEAVING_STUDIES = 400
+
+
+def leaving(design: AnalysisDesign, spread: Spread) -> Leaving:
+    """Simulated studies of the rule, with at most the design's blocks. Raises ValueError as `layout_of`."""
+    layout = layout_of(design, design.blocks)
+    band = math.log1p(design.equivalence)
+    effects = np.array([band * _IN_TURN[arm % len(_IN_TURN)] for arm in range(layout.arms)])
+    mixed = _left(layout, effects, spread, band)
+    apart = _left(layout, np.full(layout.arms, 3 * band), spread, band)
+    wanted = _BLOCKS_PER_NOISE * (spread.cell_sd / band) ** 2
+    return Leaving(
+        spread,
+        float(apart.boots.mean()),
+        float(mixed.boots.mean()),
+        int(np.quantile(mixed.boots, 0.9)),
+        float((mixed.word > 0).all(axis=1).mean()),
+        next((blocks for blocks in _MAX_BLOCKS if blocks >= wanted), None),
+    )
+
+
+def _left(layout: Layout, effects: FloatArray, spread: Spread, band: float) -> Ended:
+    columns = layout.arms + layout.references
+    shape = (_LEAVING_STUDIES, layout.blocks, columns)
+    y = spread.cell_sd * np.random.default_rng((SEED, columns)).standard_normal(shape)
+    y[:, :, layout.references :] += effects
+    return run_decided(y, layout.references, band)

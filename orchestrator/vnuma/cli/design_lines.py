@@ -41,6 +41,8 @@ def design_lines(study: Study) -> list[str]:
             f"Ends     after the block in which every 95% half-width is at most "
             f"{percent_text(design.precision)}"
         )
+    if design.stop == "decided":
+        lines.append("Ends     when every arm has left: each does after the block that decides its verdict")
     if design.max_hours:
         lines.append(
             f"Ends     before the first block that would probably exceed {design.max_hours:g} h of work"
@@ -65,7 +67,7 @@ def assumed_plans(study: Study) -> Plans:
 
 def at_most(study: Study) -> str:
     """The words before a number that a stopping rule may not reach."""
-    return "at most " if study.design.precision else ""
+    return "at most " if study.design.may_end_early else ""
 
 
 def in_all(study: Study, plans: Sequence[TargetPlan]) -> float:

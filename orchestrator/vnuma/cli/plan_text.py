@@ -11,6 +11,7 @@ from vnuma.words.plain_text import counted, duration, filled
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
+    from vnuma.analysis.study_forecast import Leaving
     from vnuma.domain.study.study import Study
     from vnuma.domain.vm.linux import LinuxFacts
     from vnuma.engine.preflight.findings import Finding
@@ -229,18 +230,38 @@ def _detects(study: Study) -> list[str]:
     if not design.compared:
         return []
     spread = study_forecast.typical_spread(study.design.iterations, len(study.workload.sizes))
+    if study.design.stop == "decided":
+        return [_leaves(study, study_forecast.leaving(design, spread))]
     seen = study_forecast.outlook(design, design.blocks, spread, design.equivalence)
     if seen is None:
         return []
     found = percent_up(seen.detectable)
     # Either rule may end a study long before its last block.
-    may_end = study.design.precision or study.design.max_hours
+    may_end = study.design.may_end_early or study.design.max_hours
     run = f"all {design.blocks} blocks run and " if may_end else ""
     spread_as = f"{run}boots vary by {spread.label} (assumed; vnuma power STUDY)"
     return [
         f"Detects  {found} in 80% of studies, if {spread_as}",
         *_cheapest(study),
     ]
+
+
+def _leaves(study: Study, seen: Leaving) -> str:
+    """How many boots it likely takes until every arm has left, at an assumed spread."""
+    from vnuma.domain.study.cell_time import assumed_cell_seconds
+    from vnuma.domain.workloads.metric import plural
+
+    each = assumed_cell_seconds(study)
+    few, likely, many = (
+        duration(boots * each) for boots in (seen.fewest_boots, seen.likely_boots, seen.most_boots)
+    )
+    each_is = plural(study.replicate)
+    said = (
+        f"Likely   {seen.likely_boots:.0f} {each_is}, {likely} ({seen.fewest_boots:.0f} to "
+        f"{seen.most_boots}, {few} to {many}), if {each_is} vary by {seen.spread.label} (assumed; vnuma "
+        "power STUDY)"
+    )
+    return filled(said, (width() or 80) - 1, then=" " * 9)
 
 
 def _cheapest(study: Study) -> list[str]:

@@ -29,7 +29,7 @@ from vnuma.words.provenance import banner
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
     from vnuma.analysis.records import AnalysisDesign
-    from vnuma.analysis.study_forecast import Ending, Needed, Outlook, Spread
+    from vnuma.analysis.study_forecast import Ending, Leaving, Needed, Outlook, Spread
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.pilot import Pilot
 
@@ -85,6 +85,9 @@ def power(
         study_forecast.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
         chosen,
         _plans(parsed, design, known),
+        [study_forecast.leaving(design, spread) for spread in spreads]
+        if parsed.design.stop == "decided"
+        else [],
     )
     if format_ == "json":
         echo_json(found.document())
@@ -135,10 +138,12 @@ class _Found:
     ending: Ending | None
     chosen: Spread
     plans: Plans | None
+    leaving: list[Leaving]
 
     def text(self, path: Path) -> str:
         lines = [banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
-        lines += [self._heading(), "", *self._table(), "", *self._outlook(), *self._ending(), *self._plans()]
+        shown = self._leaving() if self.leaving else [*self._outlook(), *self._ending()]
+        lines += [self._heading(), "", *self._table(), "", *shown, *self._sizes(), *self._plans()]
         if self.pilot:
             lines += ["", *self._pilot(self.pilot)]
         else:
@@ -212,9 +217,67 @@ class _Found:
             f"  effects of {percent_up(seen.detectable)} or more are found in 80% of studies or more;",
             *([f"  those well within {margin} are called equivalent, and detectable;"] if small else []),
             f"  smaller ones are likely undecided, or equivalent where well within {margin};",
-            f"  {percent_text(self.effect)} is found in {seen.power * 100:.0f}% of studies;",
+            f"  {percent_text(self.effect)} is found in {seen.power * 100:.0f}% of studies"
+            f"{self._in_all(seen)};",
             f"  no effect is called equivalent within {margin} in {seen.equivalent * 100:.0f}% of studies.",
         ]
+
+    def _in_all(self, seen: Outlook) -> str:
+        arms = len(self.study.arms) - 1 + bool(self.study.control_arm)
+        return f" in one arm, in all {arms} arms in {seen.power_all * 100:.0f}%" if arms > 1 else ""
+
+    def _leaving(self) -> list[str]:
+        """Boots until every arm has left, at each spread."""
+        from vnuma.words.percent import percent_text
+
+        blocks = self.study.design.max_blocks
+        rows = [(f"{self._each} vary by", "likely", "few to many", "hours", "all decided", "max_blocks")]
+        for one in self.leaving:
+            few, likely, many = (
+                self._hours(boots / self._columns)
+                for boots in (one.fewest_boots, one.likely_boots, one.most_boots)
+            )
+            rows.append(
+                (
+                    one.spread.label,
+                    f"{one.likely_boots:.0f}",
+                    f"{one.fewest_boots:.0f} to {one.most_boots}",
+                    f"{likely} ({few} to {many})",
+                    f"{one.decided * 100:.0f}%",
+                    str(one.advised_blocks or "> 48"),
+                )
+            )
+        said = [
+            f"Arms leave when they are decided, at most {blocks} blocks ({blocks * self._columns} "
+            f"{self._each}):",
+            *aligned(rows, right=range(1, 6)),
+            "likely: arms slower by 0, half, once and three times the band; few: all by three times.",
+        ]
+        if any(one.advised_blocks is None for one in self.leaving):
+            band = percent_text(self.study.design.equivalence)
+            said.append(
+                f"Where max_blocks is over 48, {band} cannot be decided on such a host: "
+                "widen design.equivalence."
+            )
+        return [*said, *self._ending_by_time()]
+
+    @property
+    def _columns(self) -> int:
+        """Boots of a block in which every arm runs."""
+        from vnuma.domain.study.order import columns
+
+        return len(columns(self.study))
+
+    def _sizes(self) -> list[str]:
+        """What the largest size costs: the same boots without it."""
+        from vnuma.domain.study.cell_time import assumed_cell_seconds, assumed_seconds_without
+
+        workload = self.study.workload
+        if len(workload.sizes) < 2 or self.pilot:
+            return []
+        largest = max(workload.sizes)
+        share = 1 - assumed_seconds_without(self.study, largest) / assumed_cell_seconds(self.study)
+        return ["", f"{workload.size_label(largest)} takes {share * 100:.0f}% of the time (assumed)."]
 
     @property
     def _blocks_in_time(self) -> float:
@@ -289,6 +352,7 @@ class _Found:
             ],
             "planned": asdict(self.outlook) if self.outlook else None,
             "precision": asdict(self.ending) if self.ending else None,
+            "decided": [asdict(one) for one in self.leaving],
             "allocation": asdict(self.plans) if self.plans else None,
             "pilot": asdict(self.pilot) if self.pilot else None,
         }

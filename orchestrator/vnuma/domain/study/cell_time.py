@@ -31,6 +31,13 @@ def assumed_iteration_seconds(study: Study) -> float:
     return sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
 
 
+def assumed_seconds_without(study: Study, size: int) -> float:
+    """The assumed duration of a boot that does not measure that size."""
+    workload = study.workload
+    each = sum(workload.assumed_seconds(size, form) for form in workload.forms)
+    return assumed_cell_seconds(study) - each * (study.design.warmups + study.design.iterations)
+
+
 def seconds_in_all(vms: Iterable[tuple[Hashable, float]], *, take_turns: bool) -> float:
     """The total duration for VMs, each given by its host and its own seconds.
 

@@ -1,0 +1,32 @@
+"""Boots until every arm has left, for planning."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.analysis.data import columns_of
+from vnuma.analysis.records import AnalysisDesign
+from vnuma.analysis.study_forecast import Spread, leaving
+
+
+def design(blocks: int) -> AnalysisDesign:
+    """Four arms against a reference with A/A."""
+    return AnalysisDesign("1x16", columns_of(), (500,), ("server",), ("sql16",), blocks, stop="decided")
+
+
+@pytest.mark.parametrize(
+    ("cell_sd", "boots"), [(0.0045, 48.5), (0.0060, 65.0)], ids=["boots' SD 0.3%", "0.5%"]
+)
+def test_likely_boots_are_those_of_an_independent_simulation(cell_sd: float, boots: float) -> None:
+    """Arms at 0, 0.5, 1 and 3%, at most 24 blocks; three Monte Carlo errors of 400 studies."""
+    found = leaving(design(24), Spread("one size", cell_sd))
+
+    assert found.likely_boots == pytest.approx(boots, abs=3.0)
+    assert found.fewest_boots < found.likely_boots < found.most_boots <= 144
+    assert found.decided > 0.95
+
+
+def test_a_host_too_noisy_for_the_band_is_named() -> None:
+    """21.4 (SD / band)^2 blocks: at an SD of 2% more than any design that is offered."""
+    assert leaving(design(12), Spread("2%", 0.02)).advised_blocks is None
+    assert leaving(design(12), Spread("0.6%", 0.006)).advised_blocks == 8
