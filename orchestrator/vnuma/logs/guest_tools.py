@@ -160,15 +160,24 @@ def lscpu(text: str) -> Iterator[GuestView]:
 
     The translations mix languages line by line; every one keeps the word NUMA and the order of the lines.
     """
-    for part in sources(text.splitlines(), lambda line: (_lscpu_field(line) or (None,))[0]):
-        fields = dict(filter(None, map(_lscpu_field, part)))
+    for part in sources(text.splitlines(), _lscpu_key):
+        said = list(filter(None, map(_lscpu_field, part)))
+        fields, times = dict(said), Counter(key for key, _ in said)
         sizes = tuple(fields[node] for node in sorted(key for key in fields if isinstance(key, int)))
         if not sizes and not {"CPU(s)", "nodes", "sockets", "cores"} & fields.keys():
             continue
         offline = any(_OFFLINE.match(line.strip()) for line in part)
         cpus = fields.get("CPU(s)", fields.get("cpus"))
-        view = GuestView(cpus, fields.get("sockets"), fields.get("cores"), fields.get("nodes"), sizes)
+        # A machine with processors of several models has these lines for each model.
+        sockets, cores = (fields.get(key) if times[key] == 1 else None for key in ("sockets", "cores"))
+        view = GuestView(cpus, sockets, cores, fields.get("nodes"), sizes)
         yield _agreeing(view, total=None if offline else cpus)
+
+
+def _lscpu_key(line: str) -> Hashable:
+    """What a machine's summary has once."""
+    found = _lscpu_field(line)
+    return found[0] if found and found[0] not in ("sockets", "cores") else None
 
 
 def _lscpu_field(line: str) -> tuple[Hashable, int] | None:

@@ -157,6 +157,12 @@ def test_two_machines_are_two_readings() -> None:
     assert [reading.figures["node_sizes"] for reading in read_any(MAPS + MAPS)] == [(4, 4), (4, 4)]
 
 
+def test_processors_of_two_models_are_one_machine() -> None:
+    """lscpu then has sockets and cores for each model: one reading, which claims neither."""
+    text = LSCPU.replace("NUMA node(s)", "Core(s) per socket:  4\nSocket(s):           2\nNUMA node(s)")
+    assert figures(text, "lscpu", *TWO_NODES) == TWO_NODES | {"sockets": None}
+
+
 def test_a_total_that_its_details_contradict_is_in_doubt() -> None:
     """A cut text of lscpu: no sizes, and the conclusion says why."""
     reading = one(LSCPU.rpartition("NUMA node1")[0], "lscpu")
