@@ -106,6 +106,15 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
             r"Answer it there, on the VM's Summary page; .* 'copied' changes its UUID and MAC addresses\.",
         ),
     ),
+    "question_running": (
+        {},
+        "boot",
+        (
+            r"sql16 waits for an answer in vCenter: \"msg\.hbacommon\.outofspace:.* "
+            r"\(choices: Retry, Cancel\)\.",
+            r"Answer it there, on the VM's Summary page; .*",
+        ),
+    ),
     "topology_stuck": (
         {},
         "boot",
@@ -213,6 +222,7 @@ ELSEWHERE = {
     "host_maintenance": ("tests/e2e/test_not_left_off.py", "entering maintenance mode"),
     "host_disconnected": ("tests/e2e/test_not_left_off.py", "disconnected"),
     "database_recovering": ("tests/sqlserver/test_power_cycle.py", "database vnuma_study is RECOVERING"),
+    "shutdown_slow": ("tests/e2e/test_reality.py", "one of the scenario's shutdowns is late"),
     "foreign_lookups": ("tests/e2e/test_reporting_streams.py", "page lookups were remote"),
     "foreign_pages": ("tests/e2e/test_reporting_streams.py", "pages are on memory nodes other than 0"),
     "ports_elsewhere": ("tests/e2e/test_reporting_streams.py", "has affinity to memory node 1, not 0"),

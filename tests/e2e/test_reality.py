@@ -44,7 +44,8 @@ def dakic(folder: Path, **changes: Any) -> Path:
     study = yaml.safe_load((STUDIES / "dakic2019.yml").read_text(encoding="utf-8"))
     study |= {name: SMALL[name] for name in ("dataset", "quiet", "power", "limits")}
     study["design"] |= {"blocks": 1}
-    study["power"] = study["power"] | {"shutdown_timeout_s": 1}  # one of the scenario's shutdowns is late
+    # shutdown_slow: one of the scenario's shutdowns is late
+    study["power"] = study["power"] | {"shutdown_timeout_s": 1}
     study["workload"] |= {"sizes": [20], "forms": ["client"]}
     del study["published"]
     path = folder / "dakic2019.yml"

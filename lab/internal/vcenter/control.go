@@ -120,7 +120,7 @@ func (c *control) clear(w http.ResponseWriter, r *http.Request) {
 // inject adds a fault. A change from outside that names no boot happens at once.
 func (s *Server) inject(fault scenario.Fault) FaultState {
 	state := s.faults.add(fault)
-	atOnce := []string{scenario.VMMoved, scenario.VMChanged, scenario.HostMaintenance, scenario.HostDisconnected}
+	atOnce := []string{scenario.VMMoved, scenario.VMChanged, scenario.HostMaintenance, scenario.HostDisconnected, scenario.QuestionRunning}
 	if fault.Boot == 0 && slices.Contains(atOnce, fault.Kind) {
 		for _, m := range s.order {
 			m.locked(func(*simulator.Context) { m.meddle(s.faults, int(m.boots.Load())) })

@@ -18,8 +18,10 @@ func (m *machine) meddle(faults *injector, boot int) {
 	if fault := faults.take(scenario.VMChanged, m.scenario, boot); fault != nil {
 		m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { m.changeByHand(ctx, fault.CPUReservation) })
 	}
-	if fault := faults.take(scenario.QuestionRunning, m.scenario, boot); fault != nil {
-		m.after(seconds(fault.Seconds), m.stop)
+	if m.isOn() {
+		if fault := faults.take(scenario.QuestionRunning, m.scenario, boot); fault != nil {
+			m.after(seconds(fault.Seconds), m.stop)
+		}
 	}
 	if fault := faults.take(scenario.HostMaintenance, m.scenario, boot); fault != nil {
 		m.after(seconds(fault.Seconds), func(*simulator.Context) { m.lab.enterMaintenance(m.host()) })
