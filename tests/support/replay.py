@@ -113,14 +113,14 @@ def _list_of(refs: list[Ref]) -> ET.Element:
 
 def _surroundings(objects: dict[Ref, Properties]) -> dict[Ref, Properties]:
     """With parents that no recording has."""
-    root, (datacenter,) = ("Folder", "group-d1"), [ref for ref in objects if ref[0] == "Datacenter"]
+    root, datacenters = ("Folder", "group-d1"), [ref for ref in objects if ref[0] == "Datacenter"]
     objects.setdefault(
-        root, {"name": _value("xsd:string", "Datacenters"), "childEntity": _list_of([datacenter])}
+        root, {"name": _value("xsd:string", "Datacenters"), "childEntity": _list_of(datacenters)}
     )
     for child in list(objects):
         for parent in _refs(objects[child].get("parent")):
             if parent not in objects and parent[0] == "Folder":
-                above = {"name": _value("xsd:string", "vm"), "parent": _to(datacenter)}
+                above = {"name": _value("xsd:string", "vm"), "parent": _to(datacenters[0])}
                 objects[parent] = {**above, "childEntity": _list_of([child])}
             elif parent not in objects:
                 objects[parent] = {"name": _value("xsd:string", "cluster"), "host": _list_of([child])}

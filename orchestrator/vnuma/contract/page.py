@@ -9,7 +9,8 @@ _SEEN = {
     "host": "cores_and_threads numa_nodes numa_nodes_have_memory numa_options",
     "time": "two_figures",
     "vm": (
-        "cores_divide cpu_allocation extra_config identity log_directory memory_allocation methods_disabled"
+        "automatic_cores cores_divide cpu_allocation extra_config identity log_directory memory_allocation "
+        "methods_disabled numa_info"
     ),
     "word": "connectionState inMaintenanceMode latencySensitivity powerState toolsRunningStatus",
 }
