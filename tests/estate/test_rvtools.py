@@ -348,3 +348,50 @@ def test_the_sheet_of_vms_alone_says_what_it_lacks(tmp_path: Path) -> None:
     (vm,) = read_design(file).vms
     assert vm.facts.settings["memoryMB"] == 512
     assert vm.absent["numCoresPerSocket"] == "the export has no sheet vCPU"
+
+
+SIZES = ((2, 1, 8), (4, 4, 16), (8, 1, 384), (16, 8, 128), (24, 2, 192), (12, 12, 96))
+"""vCPUs, cores per socket and GB, as an estate mixes them."""
+
+
+def _estate_of_240() -> dict[str, Any]:
+    """Two clusters of unlike hosts and releases; Windows and others, all with Tools but some."""
+    sheets = export(vms=240, hosts=8)
+    for number, (info, cpu, memory) in enumerate(
+        zip(sheets["vInfo"], sheets["vCPU"], sheets["vMemory"], strict=True)
+    ):
+        vcpus, cores, gigabytes = SIZES[number % len(SIZES)]
+        cluster = "SQL" if number % 8 < 4 else "Apps"
+        info |= {"CPUs": vcpus, "Memory": gigabytes * 1024, "Cluster": cluster, "HW version": 13 + number % 7}
+        info |= {"Powerstate": "poweredOff" if number % 9 == 0 else "poweredOn"}
+        if number % 5:
+            info["OS according to the VMware Tools"] = "Microsoft Windows Server 2019 (64-bit)"
+        cpu |= {"CPUs": vcpus, "Cores p/s": cores, "Sockets": vcpus // cores, "Hot Add": number % 7 == 0}
+        cpu |= {"Limit": -1}
+        memory |= {"Size MiB": gigabytes * 1024, "Reservation": 0, "Limit": -1}
+        memory |= {"Memory Reservation Locked To Max": False}
+    for number, host in enumerate(sheets["vHost"]):
+        host |= {"Cluster": "SQL" if number < 4 else "Apps", "Speed": 2100, "BIOS Version": "2.19.1", "Current EVC": "intel-broadwell"}
+        host |= {"ESX Version": "VMware ESXi 8.0.2 build-22380479"} if number < 4 else {}
+    sheets["vCluster"] = [{**sheets["vCluster"][0], "Name": name} for name in ("SQL", "Apps")]
+    return sheets
+
+
+def test_an_estate_s_export_has_a_topology_for_each_vm(tmp_path: Path) -> None:
+    """Of the rules that a vCenter's listing allows, only those on BIOS settings stay open."""
+    result = run_check([read(tmp_path, _estate_of_240())], CheckRequest())
+    assert len(result.vms) == 240
+    assert all(vm.guest.startswith("~") for vm in result.vms)
+    assert not any(vm.undecided for vm in result.vms)
+    always = {rule.id for rule in result.rules} - {rule for vm in result.vms for rule in vm.not_evaluated}
+    assert always >= {rule.id for rule in result.rules if rule.id[0] in "TAM"} - OPEN
+    (evaluated,) = result.coverage.values()
+    (assumed,) = result.assumed_rules.values()
+    assert (evaluated, assumed) == (44, 16)
+
+
+OPEN = {
+    *("T20", "T22"),  # the host's NUMA nodes
+    *("T24", "M03"),  # SQL Server
+    *("M05", "M06", "M09", "M10", "R06"),  # esxtop, and what is read for a single VM
+}

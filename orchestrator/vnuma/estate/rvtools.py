@@ -74,6 +74,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         # Not "Current CPU power man. policy", which is the hardware's technology, such as ACPI P-states.
         "policy": ("Host Power Policy",),
         "version": ("ESX Version", "ESXVersion", "FullName"),
+        "evc": ("Current EVC", "CurrentEVC"),
         "vendor": ("Vendor",),
         "model": ("Model",),
         "bios": ("BIOS Version",),

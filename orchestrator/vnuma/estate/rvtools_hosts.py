@@ -97,6 +97,8 @@ def read_hosts(sheets: Mapping[str, Sheet]) -> Hosts:
         cluster = (server, row.text("cluster"))
         enabled, behavior = drs.get(cluster, (None, None))
         host = _host(row, f"{server}/{name}", bool(enabled), behavior if enabled else None)
+        if not isinstance(host, str) and "evc" in sheets["vHost"].columns:
+            host = replace(host, evc_mode=row.text("evc"))
         if isinstance(host, str):
             unseen.append(Unseen("host", name, host))
             if cluster[1]:

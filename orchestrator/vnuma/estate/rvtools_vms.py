@@ -84,7 +84,7 @@ def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm],
         reasons = {**missing, **absent} | ({} if host else {"host": _why_no_host(row, hosts)})
         reasons = {name: why for name, why in reasons.items() if name not in settings}
         kept = shared.setdefault(tuple(sorted(reasons.items())), reasons)  # VMs share few reasons
-        guest = windows_of_tools("", row.text("os_tools"))
+        guest = windows_of_tools("", row.text("os_tools") or row.text("os"))
         vms.append(EstateVm(_facts(row, host, settings), kept, guest=guest))
     return vms, unseen
 
