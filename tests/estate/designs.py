@@ -87,7 +87,7 @@ class Design:
         """As a playbook."""
         options = {
             "name": "sql16",
-            "guest_id": self._guest_id,
+            "guest_id": self._guest_id or "otherGuest64",
             "hardware": {
                 "num_cpus": "{{ sockets * 1 * per_socket }}" if self._whole else self.vcpus,
                 "num_cpu_cores_per_socket": "{{ per_socket }}",

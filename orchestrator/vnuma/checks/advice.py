@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from math import ceil
 
@@ -87,6 +87,8 @@ class Advice:
     """Whether Windows makes several processor groups of the vCPUs (W01)."""
     not_allowed: str = ""
     """Why the hardware version does not allow this size; empty if it does."""
+    largest: tuple[int, int] | None = None
+    """If no shape fits: vCPUs and MB of the largest VM, no larger than this, of which one does."""
 
     def worth(self, *kinds: Worth) -> tuple[Candidate, ...]:
         """The candidates of these kinds, best first."""
@@ -97,6 +99,32 @@ def advise(
     vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: PlannedGuest
 ) -> Advice:
     """Judge every topology of these vCPUs on every host. Hosts whose memory is 0 are judged by cores."""
+    found = _judged(vcpus, memory_mb, hosts, hardware, guest)
+    if found.worth(Worth.HAVING, Worth.TESTING):
+        return found
+    return replace(found, largest=_largest(vcpus, memory_mb, hosts, hardware, guest))
+
+
+def _largest(
+    vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: PlannedGuest
+) -> tuple[int, int] | None:
+    """The size with the most vCPUs, then the most whole nodes of memory, that has a shape worth testing."""
+    most, node = min(host.cores for host in hosts), min(host.node_memory_mb for host in hosts)
+    whole = min(len(host.numa_nodes) for host in hosts) * node
+    sizes = {
+        min(memory_mb, whole or memory_mb),
+        *(size for size in range(node, whole, node or 1) if size < memory_mb),
+    }
+    for count in range(min(vcpus, most), 0, -1):
+        for size in sorted(sizes, reverse=True):
+            if _judged(count, size, hosts, hardware, guest).worth(Worth.HAVING, Worth.TESTING):
+                return count, size
+    return None
+
+
+def _judged(
+    vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: PlannedGuest
+) -> Advice:
     by_host = {host.name: min(_nodes_needed(vcpus, memory_mb, host), len(host.numa_nodes)) for host in hosts}
     needed = max(by_host.values())
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]

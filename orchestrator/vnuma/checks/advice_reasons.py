@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Severity
 from vnuma.checks.rules.catalogue import find_rule
-from vnuma.checks.rules.shape_questions import SMALLEST_NODE
+from vnuma.checks.rules.shape_questions import SMALLEST_NODE, unmatched_sockets
 from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest
@@ -89,7 +89,7 @@ def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
             yield f"{_nodes(nodes)} are spread unevenly over {every} host nodes"
     if nodes > needed and smallest < SMALLEST_NODE:
         yield f"nodes of {smallest} vCPUs: MAXDOP within a node limits a query to {smallest}"
-    if shape.sockets != nodes and (shape.cores_per_socket == 1 or shape.sockets < needed):
+    if unmatched_sockets(shape.sockets, shape.vcpus, nodes, needed):
         sockets = "1 socket does" if shape.sockets == 1 else f"{shape.sockets} sockets do"
         yield f"{sockets} not match {_nodes(nodes)}"
 

@@ -205,7 +205,7 @@ class Facts:
     def prediction(self) -> Prediction:
         """The guest's topology after a power-on now. Raises Unknown without what decides it."""
         self.require_whole_sockets()
-        self.key(esxi.MINIMUM)
+        self._require_keys()
         if self.has_virtual_numa:
             self.number("coresPerNumaNode")
             if self.vm.settings.get("cpuHotAddEnabled"):
@@ -247,9 +247,14 @@ class Facts:
     def key(self, name: str) -> str | None:
         """An extraConfig value as text, None: not set. Raises Unknown if extraConfig was not read."""
         value = self._keys.get(name.lower())
-        if value is None and EXTRA_CONFIG in self.subject.absent and not self.assumes(EXTRA_CONFIG):
-            raise Unknown(self.subject.absent[EXTRA_CONFIG])
+        if value is None:
+            self._require_keys()
         return value
+
+    def _require_keys(self) -> None:
+        """Raise Unknown if there may be keys that were not read, and none may be assumed."""
+        if EXTRA_CONFIG in self.subject.absent and not self.assumes(EXTRA_CONFIG):
+            raise Unknown(self.subject.absent[EXTRA_CONFIG])
 
     def key_number(self, name: str) -> int | None:
         """An extraConfig value as a number, None: not set. Raises Unknown if it is not a number."""

@@ -116,6 +116,9 @@ def _answer(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int) -
         yield f"{vm} is larger than {_too_small(small)}."
     else:
         yield f"{vm} {needs} on {hosts}."
+    if advice.largest:
+        most, size_mb = advice.largest
+        yield f"No shape fits. The largest VM with one that does: {most} vCPUs and {size_mb / 1024:.4g} GB."
     if advice.many_groups:
         yield (
             f"With {vcpus} vCPUs this Windows makes several processor groups (W01), of at most 64 CPUs each."
@@ -171,6 +174,7 @@ def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
         "nodes_needed": advice.nodes_needed,
         "hosts_too_small": dict(advice.too_small),
         "runs_nowhere": advice.runs_nowhere,
+        "largest": dict(zip(("vcpus", "memory_mb"), advice.largest, strict=True)) if advice.largest else None,
         "beyond_hardware_version": advice.not_allowed or None,
         "other_vcpus": list(advice.other_vcpus),
         "several_processor_groups": advice.many_groups,

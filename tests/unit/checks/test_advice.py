@@ -242,3 +242,19 @@ def test_the_study_of_an_advice_is_valid_and_possible(
     vm = planned_vm({"numCPUs": vcpus, "numCoresPerSocket": 1, "memoryMB": memory_gb * GB}, hardware)
     for label in study.labels:
         assert desired_settings(study.arm(label), vm, spec)
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "memory_gb", "spec", "largest"),
+    [
+        (80, 256, "2x28/384@8.0", (56, 256 * GB)),
+        (2, 200, "2x28/128@8.0", (2, 128 * GB)),
+        (23, 64, "2x12/128@8.0", (22, 64 * GB)),
+        (16, 64, "2x16/96@8.0", None),
+    ],
+)
+def test_without_a_fitting_shape_the_largest_vm_that_fits_is_named(
+    vcpus: int, memory_gb: int, spec: str, largest: tuple[int, int] | None
+) -> None:
+    """Fewer vCPUs, or less memory; nothing where a shape fits."""
+    assert advice_for(vcpus, memory_gb, spec).largest == largest

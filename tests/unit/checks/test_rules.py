@@ -117,7 +117,7 @@ def test_what_no_source_says_is_marked_and_warns_at_most() -> None:
 def test_every_numbered_rule_is_there() -> None:
     """By family; the number of a rule that was withdrawn is not given again."""
     withdrawn = {"T23", "M07", "R01", "R02", "R03", "R04", "R05", "W05", "S16", "S21", "Q02", "Q03"}
-    last = {"T": 25, "A": 13, "M": 11, "R": 8, "W": 4, "S": 22, "Q": 8}
+    last = {"T": 27, "A": 13, "M": 11, "R": 8, "W": 4, "S": 22, "Q": 8}
     numbered = {f"{letter}{number:02}" for letter, most in last.items() for number in range(1, most + 1)}
 
     assert sorted(rule.id for rule in RULES) == sorted(numbered - withdrawn)

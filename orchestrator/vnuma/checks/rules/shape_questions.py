@@ -7,7 +7,7 @@ from math import ceil
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, ObjectKind
 from vnuma.domain.topology import release as esxi
-from vnuma.domain.topology.layout import host_shape
+from vnuma.domain.topology.layout import host_shape, lie_evenly
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.setting import Settings
@@ -40,6 +40,24 @@ def even_nodes(facts: Facts, least: int = 1) -> int:
     most = max(needed, facts.vcpus // SMALLEST_NODE)
     counts = range(needed, min(most, len(facts.host.numa_nodes)) + 1)
     return next((count for count in counts if facts.vcpus % count == 0), 0)
+
+
+def nodes_for_all(facts: Facts) -> int:
+    """The fewest host NUMA nodes for vCPUs and memory, as far as both are known; at most all."""
+    memory = nodes_for_memory(facts) if facts.host.node_memory_mb else 1
+    return min(max(nodes_needed(facts), memory), len(facts.host.numa_nodes))
+
+
+def unmatched_sockets(sockets: int, vcpus: int, nodes: int, needed: int) -> bool:
+    """Whether sockets hide the vNUMA nodes: one for each vCPU, or fewer than the host nodes needed."""
+    return sockets != nodes and (sockets == vcpus or sockets < needed)
+
+
+def poor_nodes(nodes: int, smallest: int, fewest: int, every: int) -> bool:
+    """Whether more vNUMA nodes than the fewest host nodes are too small for MAXDOP, or cannot lie evenly on
+    the host's.
+    """
+    return nodes > fewest and (smallest < SMALLEST_NODE or not lie_evenly(nodes, fewest, every))
 
 
 def fits_memory(facts: Facts) -> bool:

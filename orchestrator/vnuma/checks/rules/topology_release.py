@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
@@ -11,16 +13,22 @@ from vnuma.checks.rules.shape_questions import (
     even_nodes,
     fits_memory,
     follows_cores_per_socket,
+    node_per_socket,
     node_size_is_set,
+    nodes_for_all,
     nodes_for_memory,
     nodes_needed,
     nodes_of,
+    poor_nodes,
     shape_of,
+    split_over,
+    unmatched_sockets,
     without_stored,
 )
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import host_by_default
 from vnuma.domain.topology.prediction import predict
+from vnuma.domain.vm.server import PROCESSOR_GROUP
 
 COUPLED = Applies(since=esxi.VNUMA_SINCE, until=(6, 0), hardware_since=esxi.MINIMUM_HARDWARE)
 DECOUPLED_RELEASES = Applies(since=esxi.DECOUPLED_SINCE)
@@ -247,34 +255,123 @@ def t15(facts: Facts) -> Fail | None:
 @rule(
     "T25",
     Severity.WARN,
-    "A manual node size makes more nodes than the VM needs",
+    "A set node size makes more nodes than the VM needs",
     condition=(
-        "numa.vcpu.maxPerVirtualNode is set, and gives more vNUMA nodes than vCPUs and memory need here, "
-        "evenly where the host's nodes allow it"
+        "numa.vcpu.maxPerVirtualNode, cores per NUMA node or cores per socket that are followed give "
+        "more nodes than vCPUs (at most 64 in each) and memory need here, evenly where the host's "
+        "nodes allow it. Without that key a note if they have at least 4 vCPUs and lie evenly on the "
+        "host's"
     ),
     consequence=(
         "Smaller nodes: less memory is local, MAXDOP within a node is lower, and the size stays when the "
         "VM gets more vCPUs or another host. ESXi 6.5 and later choose it by themselves."
     ),
-    fix="Remove numa.vcpu.maxPerVirtualNode with the VM off, unless it was measured to be better.",
+    fix="Remove the node size with the VM off, unless it was measured to be better.",
     sources=(sources.ADVANCED_65, sources.RIGHT_SIZING),
     reads="vm host",
-    applies=DECOUPLED_RELEASES,
+    applies=Applies(since=esxi.VNUMA_SINCE),
     in_study=Severity.INFO,
+    yields_to={"T15": "Two settings give the size: see T15 first."},
     related=("T15", "T08"),
 )
 def t25(facts: Facts) -> Fail | None:
     size = facts.key_number(esxi.MAX_PER_NODE)
-    by_vcpus = even_nodes(facts) or nodes_needed(facts)
-    needed = max(by_vcpus, nodes_for_memory(facts))
-    if size is None or facts.prediction.vnuma_nodes <= needed:
+    if size is None and not _shaped(facts):
+        return None
+    fewest = max(even_nodes(facts) or nodes_needed(facts), nodes_for_memory(facts))
+    needed = max(fewest, ceil(facts.vcpus / PROCESSOR_GROUP))
+    seen = facts.prediction
+    if seen.vnuma_nodes <= needed:
+        return None
+    every = len(facts.host.numa_nodes)
+    poor = poor_nodes(seen.vnuma_nodes, min(seen.node_sizes), nodes_for_all(facts), every)
+    sizes = {esxi.MAX_PER_NODE: str(size)} if size else {"vCPUs of a node": str(seen.node_sizes[0])}
+    return Fail(
+        {
+            **shape_of(facts),
+            **sizes,
+            "predicted nodes": nodes_of(facts.doubted_prediction),
+            "nodes needed": str(needed),
+        },
+        NO_NODE_SIZE if size else _resized(facts, needed),
+        severity=None if (size or poor) else Severity.INFO,
+    )
+
+
+def _resized(facts: Facts, nodes: int) -> Fix:
+    """As many vNUMA nodes, each a socket, if they can be equal."""
+    return split_over(facts, nodes) if facts.vcpus % nodes else node_per_socket(facts, nodes)
+
+
+def _shaped(facts: Facts) -> bool:
+    """Whether cores per NUMA node, or cores per socket, set the size of the nodes."""
+    coupled = facts.release < esxi.DECOUPLED_SINCE and facts.per_socket > 1
+    return coupled or facts.manual_node_size or follows_cores_per_socket(facts)
+
+
+@rule(
+    "T26",
+    Severity.INFO,
+    "Sockets do not match the vNUMA nodes",
+    condition=(
+        "not as many sockets as predicted vNUMA nodes, and a socket for each vCPU, or fewer sockets "
+        "than the host nodes that vCPUs and memory need; automatic cores per socket pass"
+    ),
+    consequence=(
+        "Windows and SQL Server see sockets, and caches within them, that are not where the nodes "
+        "are. An edition with a limit of sockets may leave CPUs unused."
+    ),
+    fix="Use a socket for each vNUMA node: vCPUs divided by the nodes as cores per socket.",
+    sources=(sources.DECOUPLED, sources.RIGHT_SIZING),
+    reads="vm host",
+    related=("T04", "T05", "S01"),
+)
+def t26(facts: Facts) -> Fail | None:
+    if facts.studied or facts.vcpus == 1 or facts.number("numCoresPerSocket") == 0:
+        return None
+    if facts.vm.settings.get("autoCoresPerSocket") is True:
+        return None
+    nodes, needed = facts.prediction.vnuma_nodes, nodes_for_all(facts)
+    if not unmatched_sockets(facts.sockets, facts.vcpus, nodes, needed):
+        return None
+    return Fail(
+        {"sockets": str(facts.sockets), "predicted nodes": nodes_of(facts.doubted_prediction)},
+        split_over(facts, max(nodes, needed)),
+    )
+
+
+@rule(
+    "T27",
+    Severity.WARN,
+    "The guest sees fewer nodes than the vCPUs need",
+    condition="fewer vNUMA nodes are predicted than the host NUMA nodes that hold the vCPUs",
+    consequence=(
+        "ESXi spreads the VM over host nodes that the guest does not see: its memory is partly remote, and "
+        "SQL Server cannot know which."
+    ),
+    fix="Use a socket for each host node needed, and remove a larger node size.",
+    sources=(sources.VNUMA_65, sources.RIGHT_SIZING),
+    reads="vm host",
+    applies=Applies(since=esxi.VNUMA_SINCE),
+    yields_to={
+        "T06": "With so few vCPUs there is no vNUMA: see T06 first.",
+        "T10": "The VM has more vCPUs than the host has cores: see T10 first.",
+        "T11": "CPU hot-add hides the nodes: fix T11 first.",
+        "T12": "CPU hot-add hides the nodes: fix T12 first.",
+        "T18": "The hardware version has no vNUMA: see T18 first.",
+    },
+    related=("T05", "T09", "T26"),
+)
+def t27(facts: Facts) -> Fail | None:
+    needed = min(nodes_needed(facts), len(facts.host.numa_nodes))
+    nodes = facts.prediction.vnuma_nodes
+    if nodes >= needed:
         return None
     return Fail(
         {
             **shape_of(facts),
-            esxi.MAX_PER_NODE: str(size),
             "predicted nodes": nodes_of(facts.doubted_prediction),
             "nodes needed": str(needed),
         },
-        NO_NODE_SIZE,
+        _resized(facts, needed),
     )
