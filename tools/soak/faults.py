@@ -199,7 +199,7 @@ def write_audit(run: FaultTarget) -> bool:
     """The run is killed and its store away; a person restores its VMs, to which somebody writes."""
     _end(run)
     home, log = run.ground.home, run.ground.home / "vnuma.audit.jsonl"
-    kept = run.ground.folder / "kept"
+    kept = home / "kept"
     kept.mkdir()
     before = log.read_bytes()
     for file in home.glob("vnuma.db*"):
@@ -247,7 +247,7 @@ def vcenter_gone(run: FaultTarget) -> bool:
 def audit_file(run: FaultTarget) -> bool:
     """The audit log's place is a folder until the run has ended."""
     log = run.ground.home / "vnuma.audit.jsonl"
-    kept = log.rename(run.ground.folder / "kept.jsonl")
+    kept = log.rename(log.with_suffix(".kept"))
     log.mkdir()
     try:
         run.until_its_end()

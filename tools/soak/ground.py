@@ -18,6 +18,7 @@ from tests.support.sql_relay import SqlRelay, sql_relay
 from tools.soak import checks
 from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
+from vnuma.engine.audit.verify import verify_store
 
 PATIENCE_S = 180.0
 """Time limit for anything on a busy machine before it counts as stuck."""
@@ -131,13 +132,15 @@ class Ground:
         self.tally.altered += [where + words for words in checks.altered(self.lab, store, RUN, self.before)]
 
     def check_end(self) -> None:
-        """After a complete run: every cell valid, every VM as before."""
+        """After a complete run: every cell valid, every VM as before, the audit log intact."""
         store = self.watch.store
         self.tally.stuck += checks.unfinished(store, RUN)
         self.tally.lost += checks.lost(store, RUN, self.seen, ITERATIONS)
         self.tally.altered += [
             f"{self.name}: {name} ended as {now}" for name, now in self.differing().items()
         ]
+        if problem := verify_store(store, None).problem:
+            self.tally.lost.append(f"{self.name}: {problem.what}")
         self.tally.runs += 1
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
