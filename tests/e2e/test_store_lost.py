@@ -81,6 +81,23 @@ def test_the_audit_log_restores_what_the_store_no_longer_knows(tmp_path: Path, l
     assert _restore(home).code == 0
 
 
+def test_the_study_s_database_stays_and_is_named(tmp_path: Path, lab: LabFactory) -> None:
+    """It is not the VM's: with every setting as before, the restore has succeeded."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.measure(steps.take())
+    for file in steps.home.glob("vnuma.db*"):
+        file.unlink()
+
+    done = _by_audit(steps.home)
+
+    assert done.code == 0, done.text
+    assert steps.study.dataset.database in done.out
+    assert settings_now(running) == before
+    assert _restore(steps.home).code == 0
+
+
 def test_what_others_write_meanwhile_does_not_end_a_restore_from_the_log(
     tmp_path: Path, lab: LabFactory
 ) -> None:

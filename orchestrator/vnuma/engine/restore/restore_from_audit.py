@@ -22,6 +22,7 @@ from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import Journal, edits_of
 from vnuma.engine.audit.log_file import read_audit_file
+from vnuma.engine.cell.dataset import DATABASE
 from vnuma.engine.lease.baseline_document import DEADLINES
 from vnuma.engine.lease.foreign_changes import written
 from vnuma.engine.lease.identity import find_by_key
@@ -61,8 +62,13 @@ class Unanswered:
 
     @cached_property
     def edits(self) -> tuple[Edit, ...]:
-        """The net effect of its changes, including the mark."""
-        return net(edits_of(self.lines))
+        """The net effect of its changes, including the mark, without the study's database."""
+        return tuple(edit for edit in net(edits_of(self.lines)) if edit.setting != DATABASE)
+
+    @property
+    def database(self) -> Value:
+        """The study's database, which stays in the guest; None without one."""
+        return next((it.after for it in net(edits_of(self.lines)) if it.setting == DATABASE), None)
 
     @property
     def written(self) -> dict[str, set[Value]]:
@@ -191,7 +197,7 @@ class AuditRestoration:
             raise StoreError(f"{unwritten[0].what} {words}; only the audit log is not up to date.")
         if one.inside:
             raise _left_inside(one)
-        return words
+        return f"{words}; database {one.database} stays in its SQL Server" if one.database else words
 
     def _look(self, session: Session) -> VmFacts:
         facts = read.read_vm(session, find_by_key(session, self.one.vm_key, self.one.vm))
