@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,7 +12,7 @@ import yaml
 
 from vnuma.contract.page import SEEN_FOR_REAL
 from vnuma.contract.sql import explain
-from vnuma.contract.suite import Judged, Verdict, ask
+from vnuma.contract.suite import Judged, Verdict, ask, beliefs
 from vnuma.sqlserver.instance.record import Event
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "recorded").glob("*.yml"))
@@ -59,3 +60,12 @@ def test_recorded_answers_of_sql_server_support_the_beliefs(file: Path) -> None:
 def test_there_is_a_recording() -> None:
     """The lab's own at least: the form stays readable."""
     assert FILES
+
+
+def test_options_of_somebodys_own_tests_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PYTEST_ADDOPTS in the environment neither changes nor breaks the contract, and stays as it is."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
+    beliefs.cache_clear()
+
+    assert len(beliefs("sql")) > len(beliefs("on")) > 0
+    assert os.environ["PYTEST_ADDOPTS"] == "--no-such-option"

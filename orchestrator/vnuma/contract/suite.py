@@ -123,7 +123,12 @@ def beliefs(room: str) -> tuple[Belief, ...]:
 
 def _pytest(plugin: object, room: str, *options: str) -> int:
     path = _HERE / f"beliefs_{room}.py"
-    return pytest.main([*_OPTIONS, *options, str(path)], plugins=[plugin])
+    theirs = os.environ.pop("PYTEST_ADDOPTS", None)  # of somebody's own tests
+    try:
+        return pytest.main([*_OPTIONS, *options, str(path)], plugins=[plugin])
+    finally:
+        if theirs is not None:
+            os.environ["PYTEST_ADDOPTS"] = theirs
 
 
 def _belief(item: pytest.Item) -> Belief:
