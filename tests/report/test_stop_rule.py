@@ -18,6 +18,7 @@ from vnuma.report.model.methods import methods
 from vnuma.report.model.model import load_run
 from vnuma.report.model.trust import effective_count
 from vnuma.report.model.words import answer_words
+from vnuma.report.page.render import page_text
 from vnuma.report.terminal.run_text import as_text
 from vnuma.store import cells, facts, leases, vms
 from vnuma.store.open import Store
@@ -193,3 +194,16 @@ def test_a_stopped_run_keeps_the_verdicts_that_it_has(store: Store) -> None:
     }
     assert "4 of 12 declared blocks are complete" in answer_words(loaded, analysis)
     assert "; decided after block 4" in sentence(analysis.arms[1].verdict)
+
+
+def test_the_page_of_a_run_with_repeated_looks_has_no_ordinary_p(store: Store) -> None:
+    """Neither an unadjusted interval nor an adjusted p is shown, in its table or its JSON."""
+    context = begun(store, DECIDED.replace("2x8, ", ""), 20)
+    settled(context)
+    loaded = load_run(store, context.run.name)
+    (analysis,) = loaded.result.primary
+
+    page = page_text(loaded)
+
+    assert page.count("none: repeated looks") == len(analysis.arms)
+    assert answer_words(loaded, analysis).endswith("Decided after 20 of at most 60 boots.")

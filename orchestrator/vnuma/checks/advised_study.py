@@ -35,7 +35,8 @@ all_arms:
   memory_mb: {memory_mb}
   memory_reservation: locked
 design:
-  blocks: 8
+  stop: decided  # an arm leaves when its verdict is certain
+  max_blocks: 12
   seed: 1
 workload:
   name: cross_join

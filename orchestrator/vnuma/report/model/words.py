@@ -139,11 +139,20 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
         pieces.append((f" {differing_sizes_sentence(alone, loaded.result.design.size_word)}", False))
     hidden = unseen_states([arm.verdict for arm in analysis.arms])
     pieces += [(f" {hidden}", False)] if hidden else []
+    if analysis.ended_by and loaded.study.design.stop == "decided":
+        pieces.append((f" {_boots_used(loaded, analysis)}", False))
     if not analysis.at_declared_end:
         pieces.insert(0, (f"{done_words(loaded, analysis)}. ", False))
     pieces = pieces or [("Nothing to compare: the run has cells of the reference arm alone.", True)]
     blind = blindness(analysis)
     return [(blind, True), (" ", False), *pieces] if blind else pieces
+
+
+def _boots_used(loaded: LoadedRun, analysis: Analysis) -> str:
+    """As in "Decided after 27 of at most 48 boots."."""
+    design = loaded.result.design
+    most = design.blocks * len(design.columns)
+    return f"Decided after {len(analysis.points)} of at most {most} {plural(analysis.replicate)}."
 
 
 def answer_words(loaded: LoadedRun, analysis: Analysis) -> str:
