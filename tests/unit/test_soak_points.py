@@ -84,3 +84,11 @@ def test_a_restore_that_comes_anyway_is_struck_until_it_was_often_enough() -> No
 
     assert turns == 9 * 2
     assert {kind[0] for kind in tally.struck} == {Stage.RESTORE}
+
+
+def test_a_soak_of_some_strikes_has_no_other() -> None:
+    """Each in its stages; processes that no such strike can meet have none."""
+    wanted = [Strike.WRITE_AUDIT, Strike.DROPPED]
+
+    assert {kind[2] for kind in kinds_of((*PLAYED, Victim.AROUND), strikes=wanted)} == set(wanted)
+    assert kinds_of(BARE, strikes=wanted) == []

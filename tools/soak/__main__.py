@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from tools.soak.lanes import Lanes, Turn
+from tools.soak.points import Strike
 from vnuma import lab
 
 GRACE_S = 300
@@ -30,7 +31,7 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="vnuma-soak-") as name, ExitStack() as after:
         deadline = began + asked.minutes * 60
-        lanes = Lanes(Turn(asked.seed, asked.lanes, deadline, Path(name), asked.keep))
+        lanes = Lanes(Turn(asked.seed, asked.lanes, deadline, Path(name), asked.keep, tuple(asked.strike)))
         after.callback(lanes.close)
         for tally in lanes.tallies(deadline + GRACE_S):
             left = max(deadline - time.monotonic(), 0)
@@ -51,6 +52,9 @@ def _arguments() -> argparse.Namespace:
         "--lanes", type=int, default=2, help="campaigns at a time, each with a lab of its own"
     )
     parser.add_argument("--keep", type=Path, help="folder for store and logs of a campaign that went wrong")
+    parser.add_argument(
+        "--strike", nargs="+", type=Strike, default=list(Strike), help=f"only these: {', '.join(Strike)}"
+    )
     return parser.parse_args()
 
 

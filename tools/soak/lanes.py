@@ -18,7 +18,7 @@ from queue import Empty
 
 from tools.soak.bare import BareRun
 from tools.soak.ground import Ground, Stuck
-from tools.soak.points import Chooser, Tally, kinds_of
+from tools.soak.points import Chooser, Strike, Tally, kinds_of
 from tools.soak.supervised import SupervisedRun
 from vnuma import lab
 
@@ -38,6 +38,7 @@ class Turn:
     deadline: float
     folder: Path
     keep: Path | None
+    strikes: tuple[Strike, ...]
 
 
 class Lanes:
@@ -97,9 +98,10 @@ class Lanes:
 def _work(lane: int, turn: Turn, told: Queue[tuple[int, Tally | None]], enough: Event) -> None:
     """Campaign after campaign, of each kind in turn."""
     tally = Tally()
-    choosers = {kind: Chooser(turn.seed, kinds_of(kind.VICTIMS, lane, turn.lanes), tally) for kind in KINDS}
+    mine = {kind: kinds_of(kind.VICTIMS, lane, turn.lanes, turn.strikes) for kind in KINDS}
+    choosers = {kind: Chooser(turn.seed, points, tally) for kind, points in mine.items() if points}
     for number in count():
-        kind = KINDS[(number + lane) % len(KINDS)]
+        kind = list(choosers)[(number + lane) % len(choosers)]
         _campaign(f"lane {lane}, campaign {number + 1}", kind, choosers[kind], turn, tally)
         told.put((lane, deepcopy(tally)))
         if enough.is_set() or tally.bad or time.monotonic() > turn.deadline:

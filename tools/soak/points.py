@@ -147,9 +147,11 @@ EVERY: tuple[StrikeKind, ...] = (
 """Every stage with every process and signal, and with every fault: each is to be struck at least once."""
 
 
-def kinds_of(victims: Sequence[Victim], lane: int = 0, lanes: int = 1) -> list[StrikeKind]:
-    """The kinds of strike at these processes that are this lane's share."""
-    return [kind for kind in EVERY if kind[1] in victims][lane::lanes]
+def kinds_of(
+    victims: Sequence[Victim], lane: int = 0, lanes: int = 1, strikes: Sequence[Strike] = tuple(Strike)
+) -> list[StrikeKind]:
+    """The kinds of these strikes at these processes that are this lane's share."""
+    return [kind for kind in EVERY if kind[1] in victims and kind[2] in strikes][lane::lanes]
 
 
 class Chooser:
