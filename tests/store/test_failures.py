@@ -17,6 +17,7 @@ from sqlalchemy import Connection, create_engine, text
 
 from tests.store import workers
 from tests.support.postgresql import Cluster
+from vnuma.cli.options import opened_store
 from vnuma.errors import StoreAway, StoreError, StoreUnwritable
 from vnuma.store import open as open_module
 from vnuma.store import runs, tables
@@ -276,6 +277,18 @@ def test_connections_that_stay_taken_are_the_store_s_fault(
     with postgresql.crowd(), pytest.raises(StoreAway) as caught, store.read():
         pass
     assert str(store.place) in caught.value.what
+
+
+def test_a_command_that_waits_for_the_store_says_so_once(
+    postgresql: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not each time that it tries."""
+    monkeypatch.setattr(Patience, "LIMIT_S", 0.5)
+    store = opened_store(postgresql.new_store())
+    store.disconnect()
+    with postgresql.crowd(), pytest.raises(StoreAway), store.read():
+        pass
+    assert capsys.readouterr().err.count("takes no more connections") == 1
 
 
 @pytest.mark.parametrize("state", ["53100", "53200"])

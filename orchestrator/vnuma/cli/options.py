@@ -12,7 +12,7 @@ import typer
 
 from vnuma.cli.completion import run_names, study_files, vm_names
 from vnuma.cli.screen import note
-from vnuma.errors import InputError, UsageError, reading
+from vnuma.errors import InputError, UsageError, VnumaError, reading
 from vnuma.words.plain_text import escaped
 
 if TYPE_CHECKING:
@@ -106,12 +106,21 @@ StudyArgument = Annotated[
 def opened_store(given: str | None, *, create: bool = False) -> Store:
     """The store of --store, VNUMA_STORE or the default place; only who writes may `create` it.
 
-    Raises StoreError.
+    It says, once, why it is waited for. Raises StoreError.
     """
     from vnuma.engine.access.places import store_url
     from vnuma.store.open import open_store
 
-    return open_store(store_url(given), create=create)
+    told: set[str] = set()
+
+    def tell(error: VnumaError) -> None:
+        if error.what not in told:
+            told.add(error.what)
+            note(f"Waiting   {error.what}")
+
+    store = open_store(store_url(given), create=create)
+    store.while_away(tell)
+    return store
 
 
 def opened_run(run: str, store: str | None) -> tuple[Store, str]:
