@@ -360,3 +360,24 @@ def test_files_of_tasks_that_multiply_each_other_are_refused(tmp_path: Path) -> 
 
     with pytest.raises(InputError, match="more than 100,000 tasks"):
         _read(tmp_path, text, again="- include_tasks: again.yml\n" * 16)
+
+
+def test_vms_of_a_loop_keep_names_of_their_own(tmp_path: Path) -> None:
+    """A part that only a run can resolve does not make them one VM."""
+    text = (
+        "- hosts: all\n  tasks:\n    - vmware_guest: {name: '{{ item }}01_{{ project }}', template: t}\n"
+        "      loop: [web, db]\n"
+    )
+    assert set(_vms(_read(tmp_path, text))) == {"web01_{{ project }}", "db01_{{ project }}"}
+
+
+def test_removed_vms_are_nothing_to_check(tmp_path: Path) -> None:
+    """Also those of a loop that only a run can resolve."""
+    play = tmp_path / "play.yml"
+    play.write_text(
+        "- hosts: all\n  tasks:\n    - vmware_guest: {name: '{{ item }}', state: absent}\n"
+        "      loop: '{{ stale_vms }}'\n"
+    )
+    ran = vnuma_here("check", play)
+    assert ran.code == 3
+    assert "stale_vms" not in ran.err

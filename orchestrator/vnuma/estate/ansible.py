@@ -7,6 +7,7 @@ evaluated.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -215,6 +216,8 @@ class _Found:
             for item in items if isinstance(items, list) else []:
                 yield {**place.variables, name: item}
         except Unresolved as error:
+            if any(mapping(task.get(key)).get("state") == "absent" for key in _MODULES):
+                return
             named = str(task.get("name") or f"line {line_of(task)}")[:80]
             self.unseen.append(Unseen("vm", named, str(error)))
 
@@ -318,10 +321,22 @@ def _name(variables: Variables, host: str) -> str:
 
 
 def _name_of(options: Mapping[str, Any], variables: Variables) -> str:
-    """The VM's name, or its template if only a run can resolve it."""
+    """The VM's name; a part that only a run can resolve stays a template."""
     known = (options[key] for key in ("name", "uuid", "moid") if options.get(key))
     given = next(known, "a VM without a name")
     try:
         return str(resolved(given, variables))
     except Unresolved:
-        return str(given)[:80]
+        return _TEMPLATE.sub(lambda part: _known(part[0], variables), str(given)[:_LONGEST_NAME])
+
+
+_TEMPLATE = re.compile(r"\{\{.*?\}\}")
+_LONGEST_NAME = 80
+
+
+def _known(part: str, variables: Variables) -> str:
+    """A template of a name, if it can be resolved: two VMs of a loop keep names of their own."""
+    try:
+        return str(resolved(part, variables))
+    except Unresolved:
+        return part

@@ -142,6 +142,8 @@ def vm_of_module(module: str, options: Variables, variables: Variables, vm: Task
         given = _read(setting, of_guest if module == "guest" else of_vm, options, variables, vm)
         if not given and not keeps:
             _leave(setting, origin, vm)
+    if not keeps:
+        _leave("latencySensitivity", origin, vm)
     _read_hardware(options, variables, vm, None if keeps else origin)
     try:
         keys = resolved(options.get("advanced_settings") or [], variables)
