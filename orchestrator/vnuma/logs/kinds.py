@@ -62,7 +62,7 @@ def _logs_of_vms(text: str) -> Iterator[Reading]:
         figures = _plain(_vmware(logs[-1]))
         if figures:
             others = tuple(other for other in by_vm if other != name)
-            earlier = tuple(f"{log.began or 'no time'}: {log.vpds or 'unknown'}" for log in logs[:-1])
+            earlier = tuple({"began": log.began, "vpds": log.vpds} for log in logs[:-1])
             more = {"earlier_power_ons": earlier, "other_vms": others}
             yield Reading("vmware.log", figures | (_plain(more) or {}), logs[-1])
 

@@ -5,7 +5,7 @@ Two forms are known. Up to ESXi 6.0 a line for each vCPU, `numa: VCPU 3: VPD 0 (
 virtual proximity domain, a vNUMA node. PPD: physical proximity domain, a NUMA client.
 
 A text may have several power-ons, of one VM or of several: another begins with a log's first line, and with a
-setting that is said again after a layout.
+setting that is said again after a layout, or that every VM has.
 
 DICT lines are the configuration at the power-on; excerpts also have them without quotes, or as lines of the
 .vmx. A DICT line takes precedence over a .vmx line, which may be a user's text. In it, ESXi's own sizing
@@ -28,6 +28,7 @@ _UNQUOTED = re.compile(r'\bDICT\s+([\w.:\-]+)\s*=\s*([^"\s][^"]{0,400})$', re.AS
 _VMX = re.compile(r'^\s*([A-Za-z][\w.:\-]*)\s*=\s*"([^"]*)"\s*$', re.ASCII)
 _SETTING = re.compile(r'\bConfigDB: Setting ([\w.:\-]+)\s*=\s*"([^"]*)"', re.ASCII)
 _REMOVED = re.compile(r'\bConfigDB: Unsetting "?([\w.:\-]+)', re.ASCII)
+_ONCE = frozenset({"displayname", "memsize", "numvcpus"})
 _BEGIN = re.compile(r"\bLog for VMware ESX\b")
 _NUMA = re.compile(r"(?<![\w.])numa(?:Host)?(?::\s*|\s+)(?=\S)", re.ASCII)
 _N = r"(?<![\d.-])(\d{1,9})(?!\d)"
@@ -149,13 +150,16 @@ class _Reader:
     lines: list[str] = field(default_factory=list)
 
     def is_over(self, line: str) -> bool:
-        """Whether this line is of another power-on: a log's first, or a setting again after a layout."""
+        """Whether this line is of another power-on: a log's first, or a setting said again.
+
+        Sections of one log may repeat a setting before its layout, but not one that every VM has.
+        """
         if _BEGIN.search(line):
             return bool(self.lines or self.settings)
         for entry, known in ((_setting(line), self.settings), (_VMX.match(line), self.vmx)):
             if entry:
-                key, before = entry[1].lower(), known.get(entry[1].lower())
-                return before is not None and bool(self.lines or _is_of_another_vm(key, before, entry[2]))
+                key = entry[1].lower()
+                return key in known and (key in _ONCE or bool(self.lines))
         return False
 
     def take(self, line: str) -> None:
@@ -255,10 +259,6 @@ def _says(words: str) -> bool:
 
 def _setting(line: str) -> re.Match[str] | None:
     return _DICT.search(line) or _UNQUOTED.search(line)
-
-
-def _is_of_another_vm(key: str, before: str, now: str) -> bool:
-    return key == "displayname" and before != now.rstrip()
 
 
 def _account_with(account: _Account, words: str, line: str) -> _Account | None:

@@ -299,9 +299,23 @@ SMALL = dict_lines(displayName="print", numvcpus=4)
 def test_logs_of_two_vms_are_two_readings() -> None:
     """The loop over `vmdumper -l` prints every VM of a host, and a small one may have no layout."""
     assert [reading.figures["vpds"] for reading in read_any(BIG + SMALL + new_form([4]))] == [2, 1]
+    bare, whole = read_any(f"{SMALL}\n{BIG}")
+    assert (bare.figures["settings"]["numvcpus"], whole.figures["settings"]["numvcpus"]) == ("4", "16")
     whole, bare = read_any(BIG + SMALL)
     assert (whole.figures["vcpus"], bare.figures["vcpus"], "vpds" in bare.figures) == (16, 4, False)
     assert not any("Sure" in conclusion(reading) for reading in (whole, bare))
+
+
+def test_another_power_on_without_a_name_may_be_another_vms() -> None:
+    """The last one decides, and the conclusion is not sure that it is of the VM that is meant."""
+    reading = one(
+        dict_lines(numvcpus=16) + new_form([8, 8]) + dict_lines(numvcpus=4) + new_form([4]), "vmware.log"
+    )
+    assert (reading.figures["vcpus"], reading.figures["earlier_power_ons"]) == (
+        4,
+        ({"began": None, "vpds": 2},),
+    )
+    assert "Sure" not in conclusion(reading)
 
 
 def test_the_last_power_on_decides_with_its_own_flags_and_keys() -> None:

@@ -31,13 +31,20 @@ def _vmware(figures: _Figures) -> str:
     name = figures.get("settings", {}).get("displayname", "The first VM")
     words = f"{name}: " * bool(others) + _power_on(figures)
     if earlier:
-        nodes = "; ".join(f"{one} vNUMA nodes" for one in earlier)
-        words += f" The text has earlier power-ons, which do not count ({nodes})."
+        whose = "" if figures.get("settings", {}).get("displayname") else ", maybe of another VM"
+        nodes = "; ".join(map(_earlier, earlier))
+        words += f" The text has earlier power-ons{whose}, which do not count ({nodes})."
     if others:
         words += (
             f" Other VMs in the text, told apart by displayName: {', '.join(filter(None, others)) or 'one'}."
         )
     return words
+
+
+def _earlier(power_on: _Figures) -> str:
+    vpds, began = power_on["vpds"], power_on["began"]
+    at = f" at {began:%Y-%m-%d %H:%M}" if began else ""
+    return f"{counted(vpds, 'vNUMA node') if vpds else 'no layout'}{at}"
 
 
 def _power_on(figures: _Figures) -> str:
@@ -73,7 +80,8 @@ def _sure(figures: _Figures) -> str:
         return "Not sure: the log has no total, only lines of vCPUs."
     if figures.get("vpd_sizes"):
         agree = "the line of each vCPU agrees with the total."
-        return f"T{agree[1:]}" if figures.get("other_vms") else f"Sure: {agree}"
+        unnamed = figures.get("earlier_power_ons") and "displayname" not in figures.get("settings", {})
+        return f"T{agree[1:]}" if unnamed or figures.get("other_vms") else f"Sure: {agree}"
     return "Only the total says so: the log has no line for each vCPU."
 
 
