@@ -149,7 +149,7 @@ def contradictions(arm: ArmResult) -> Iterator[str]:
         and "detectable" not in text
         and not verdict.interval.contains(1.0),
         "nothing unseen beside equivalent": verdict.label is Label.EQUIVALENT
-        and "may be in a state" not in text,
+        and "do not exclude" not in text,
         "unseen, and seen": ", unseen" in text and "stand" in text and not verdict.reference_odd_boots,
         "no limits": shown is None,
     }

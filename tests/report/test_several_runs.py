@@ -160,7 +160,7 @@ def test_every_equivalent_states_what_could_have_gone_unseen(runs: dict[str, Loa
     assert (arm["verdict"], {one["verdict"] for one in arm["each"]}) == ("equivalent", {"equivalent"})
     assert arm["unseen_share"] == pytest.approx(1 - 0.05 ** (1 / 18))
     assert [one["unseen_share"] for one in arm["each"]] == pytest.approx([1 - 0.05 ** (1 / 6)] * 3)
-    assert "up to 16% of its boots may be in a state" in " ".join(as_text(found).split())
+    assert "boots do not exclude that up to 16% are in a state" in " ".join(as_text(found).split())
     assert "2x8: no summary" in alone
     assert "up to 40% of an arm's boots may be in another state" in alone
 

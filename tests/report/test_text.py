@@ -30,8 +30,8 @@ rows a side      1x16           2x8         4x4         8x2        16x1
   95%                  0.00 to 0.96  1.4 to 2.4  1.8 to 2.7  3.2 to 4.2
 
 2x8   equivalent within 1%: +0.5% (90%: 0.1 to 0.9); detectable, too small to
-      matter; up to 40% of its boots may be in a state 2.6% or more away,
-      unseen
+      matter; its 6 boots do not exclude that up to 40% are in a state 2.6% or
+      more away, unseen
 4x4   slower by 1.9% (1.4 to 2.4), by at least 1%
 8x2   slower by 2.2% (1.8 to 2.7), by at least 1%
 16x1  slower by 3.7% (3.2 to 4.2), by at least 1%

@@ -13,7 +13,7 @@ from vnuma.analysis.block_position import with_places
 from vnuma.analysis.cautions import Findings, cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
 from vnuma.analysis.compare import Comparison, compare
-from vnuma.analysis.conclusions import differing_sizes, recommend
+from vnuma.analysis.conclusions import differing_sizes, recommend, without_opposed
 from vnuma.analysis.detectable import detectable, with_blocks_needed
 from vnuma.analysis.drift import check_drift, check_first_iteration, check_sentinel
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
@@ -164,6 +164,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         SizeResult(size, _arms(item, rules, item.alpha, cells, design))
         for size, item in zip(design.sizes, by_size, strict=True)
     )
+    arms = without_opposed(arms, sizes)
     differing = differing_sizes(arms, sizes)
     positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
     drift = check_drift(full.unadjusted, positions) if full else NotEvaluated("no cell can be compared")

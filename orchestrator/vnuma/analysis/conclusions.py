@@ -8,13 +8,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
-from vnuma.analysis.verdict import Label, Verdict
+from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.analysis.wording import together
 from vnuma.domain.workloads.metric import sized
 from vnuma.words.plain_text import listed
+
+_OPPOSITE = {Label.SLOWER: Label.FASTER, Label.FASTER: Label.SLOWER}
+
+
+def without_opposed(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[ArmResult, ...]:
+    """The arms; one that is slower at a size and faster at another, or overall, has no overall verdict."""
+    return tuple(_undecided_if_opposed(arm, sizes) for arm in arms)
+
+
+def _undecided_if_opposed(arm: ArmResult, sizes: Sequence[SizeResult]) -> ArmResult:
+    said = {item.verdict.label for size in sizes for item in size.arms if item.arm == arm.arm}
+    if not any(_OPPOSITE.get(word) in {*said, arm.verdict.label} for word in said):
+        return arm
+    opposed = replace(
+        arm.verdict,
+        label=Label.UNDECIDED,
+        withheld=Withheld.SIZES_OPPOSED,
+        beyond_margin=False,
+        detectable=False,
+        rank_supports=None,
+        blocks_needed=None,
+    )
+    return replace(arm, verdict=opposed)
 
 
 def differing_sizes(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[DifferingSize, ...]:
@@ -52,12 +76,15 @@ def recommend(reference: str, arms: Sequence[ArmResult], near: Collection[str] =
     while an arm's verdict is withheld. Without a faster arm, also empty while a measured arm is undecided and
     nothing is near the best, as that arm may be faster.
     """
-    if any(arm.verdict.withheld for arm in arms) or all(arm.verdict.left_out for arm in arms):
+    opposed = {arm.arm for arm in arms if arm.verdict.withheld is Withheld.SIZES_OPPOSED}
+    if any(arm.verdict.withheld for arm in arms if arm.arm not in opposed):
+        return ()
+    if all(arm.verdict.left_out for arm in arms):
         return ()
     faster = [arm for arm in arms if arm.verdict.label is Label.FASTER]
     equal = [arm.arm for arm in arms if arm.verdict.label is Label.EQUIVALENT]
     decided = not faster and not undecided(arms)
-    usable = {*near, *((reference, *equal) if decided else ())}
+    usable = {*near, *((reference, *equal) if decided else ())} - opposed
     if usable:
         return tuple(name for name in (reference, *(arm.arm for arm in arms)) if name in usable)
     if faster:

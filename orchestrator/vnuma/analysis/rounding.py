@@ -87,7 +87,11 @@ def staying(step: float, ms: float) -> float:
     if step <= 0:
         return 0.0
     scatter = max(0.0, ms - step**2 / 12) / step**2
-    waves = range(1, _TERMS + 1)
-    shrunk = math.fsum(math.exp(-4 * (math.pi * k) ** 2 * scatter) / k**2 for k in waves)
-    tail = math.pi**2 / 6 - math.fsum(1 / k**2 for k in waves) if scatter == 0 else 0.0
-    return step**2 / (2 * math.pi**2) * (shrunk + tail)
+    return step**2 / (2 * math.pi**2) * _waves(4 * math.pi**2 * scatter)
+
+
+def _waves(a: float) -> float:
+    """Sum of exp(-a k^2) / k^2 over all k from 1; for small a by Poisson's formula, to 1e-4 of a term."""
+    if a < 1:
+        return math.pi**2 / 6 - math.sqrt(math.pi * a) + a / 2
+    return math.fsum(math.exp(-a * k * k) / k**2 for k in range(1, _TERMS + 1))

@@ -34,6 +34,7 @@ class Withheld(StrEnum):
     A_A_ALARM = "A/A alarm"
     CONTROL_FAILED = "positive control failed"
     COARSE_CLOCK = "coarse clock"
+    SIZES_OPPOSED = "sizes with opposite verdicts"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ _WITHHELD = {
     Withheld.NOT_ENDED: "Verdict withheld: the run is not at its declared end",
     Withheld.A_A_ALARM: "Verdict withheld: the reference arm differs from itself (A/A check)",
     Withheld.CONTROL_FAILED: "Verdict withheld: the positive control failed",
+    Withheld.SIZES_OPPOSED: "Verdict withheld: sizes have opposite verdicts",
     Withheld.COARSE_CLOCK: "Verdict withheld: the clock's steps are too coarse to show equivalence",
 }
 
@@ -165,6 +166,10 @@ def _margin(verdict: Verdict) -> str:
     return f"{verdict.margin * 100:g}%"
 
 
+_LARGE = 100
+"""Percent from which a limit is shown without decimals."""
+
+
 def _directed(verdict: Verdict) -> str:
     assert verdict.ratio is not None
     assert verdict.interval is not None
@@ -174,7 +179,8 @@ def _directed(verdict: Verdict) -> str:
         size, low, high = -size, -high, -low
     while places < MOST_PLACES and not round(low, places):
         places += 1  # a direction is not shown with a limit of 0
-    return f"{verdict.label} by {size:.{places}f}% ({low:.{places}f} to {high:.{places}f})"
+    places = 0 if abs(low) >= _LARGE else places
+    return f"{verdict.label} by {size:,.{places}f}% ({low:,.{places}f} to {high:,.{places}f})"
 
 
 def _undecided(verdict: Verdict) -> str:
@@ -193,7 +199,7 @@ def _states(verdict: Verdict) -> str:
         return text
     share, boots = percent_whole(verdict.unseen), plural(verdict.replicate)
     far = f"{percent_up(verdict.noticeable)} or more away{'' if verdict.odd_boots else ', unseen'}"
-    return f"{text}; up to {share} of its {boots} may be in a state {far}"
+    return f"{text}; its {verdict.boots} {boots} do not exclude that up to {share} are in a state {far}"
 
 
 def odd_boots_words(verdict: Verdict) -> str:

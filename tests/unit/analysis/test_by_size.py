@@ -10,7 +10,7 @@ import pytest
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.analyse import analyse
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.verdict import Label
+from vnuma.analysis.verdict import Label, Withheld
 
 SIZES = (500, 1000)
 
@@ -41,12 +41,14 @@ def said(analysis: Analysis) -> dict[str, str]:
     return {caution.id: caution.what for caution in analysis.cautions}
 
 
-def test_a_mean_that_hides_opposite_words_is_said() -> None:
-    """3% slower at one size and 3% faster at the other: equivalent over both, and never silently so."""
+def test_sizes_with_opposite_verdicts_have_no_overall_one() -> None:
+    """3% slower at one size and 3% faster at the other: neither equal nor different, and not advised."""
     analysis = found(at_sizes(0.03, -0.03))
 
-    words = {arm.arm: arm.verdict.label for arm in analysis.arms}
-    assert words["2x8"] is Label.EQUIVALENT
+    verdict = next(arm.verdict for arm in analysis.arms if arm.arm == "2x8")
+    assert (verdict.label, verdict.withheld) == (Label.UNDECIDED, Withheld.SIZES_OPPOSED)
+    assert "2x8" not in analysis.recommended
+    assert analysis.withheld is None
     apart = [(item.arm, item.size, item.verdict.label) for item in analysis.differing_sizes]
     assert apart == [("2x8", 500, Label.SLOWER), ("2x8", 1000, Label.FASTER)]
     text = said(analysis)["size_apart"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,12 @@ def test_an_arm_says_what_its_clock_leaves_in_its_difference() -> None:
     assert arm.contrast.rounded == pytest.approx(2 * np.log(310 / 300) ** 2 / 12)
     assert arm.contrast.inference is not None
     assert arm.contrast.inference.se == pytest.approx(arm.contrast.rounded**0.5)
+
+
+@pytest.mark.parametrize("scatter", [0.0, 1e-7, 1e-5, 1e-3, 0.01, 0.02, 0.03, 0.1, 1.0])
+def test_the_variance_that_stays_is_that_of_the_whole_series(scatter: float) -> None:
+    """Against 200,000 terms of the Fourier series of the rounding error."""
+    k = np.arange(1, 200_001)
+    series = float(np.sum(np.exp(-4 * np.pi**2 * k**2 * scatter) / k**2)) / (2 * math.pi**2)
+
+    assert staying(1.0, scatter + 1 / 12) == pytest.approx(series, rel=2e-5, abs=1e-9)

@@ -283,7 +283,9 @@ def test_equivalent_states_what_it_has_not_seen() -> None:
     """Rounded up: a promise may only err on the safe side. The smallest state that would show is named."""
     verdict = _verdict(Label.EQUIVALENT, 0.1, -0.4, 0.6, unseen=0.3123, noticeable=0.0312)
 
-    assert "up to 32% of its boots may be in a state 3.2% or more away, unseen" in sentence(verdict)
+    assert "its 8 boots do not exclude that up to 32% are in a state 3.2% or more away, unseen" in sentence(
+        verdict
+    )
 
 
 def test_boots_apart_are_counted_with_every_verdict() -> None:
