@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from vnuma.domain.study.study import Dataset
 from vnuma.domain.vm.linux import LinuxFacts
@@ -131,12 +131,20 @@ class Workload(Protocol):
         """Everything that prevents it from running on this server, checked before the first change."""
         yield from ()
 
+    def guest_obstacles(self, settings: Any, guest: LinuxFacts) -> Iterator[Obstacle]:
+        """The same of an arm's settings in this guest, for a workload that uses its shell."""
+        yield from ()
+
     def prepare(self, system: SystemUnderTest) -> Document:
         """Create its data if missing, verify them, and describe them. Idempotent.
 
         An empty document means that it created no database. The database `system.dataset.database` is dropped
-        after the run; nothing else may be left behind.
+        after the run; nothing else may be left behind, except what `remove` removes.
         """
+
+    def remove(self, shell: Shell, settings: Any) -> None:
+        """Remove what `prepare` created in a guest by its shell. Safe to repeat. Raises MeasurementFailed."""
+        return
 
     def sentinel(self, settings: Any, dataset: Dataset) -> Query | None:
         """The drift sentinel's query; None for a workload without one."""
@@ -147,16 +155,6 @@ class Workload(Protocol):
 
         Raises MeasurementFailed, PlacementNotProven or another AttemptFailed when the boot is not valid.
         """
-
-
-class ShellWorkload(Workload, Protocol):
-    """A workload with `guest: linux` in its settings, which uses a machine and leaves files there."""
-
-    def guest_obstacles(self, settings: Any, machine: LinuxFacts) -> Iterator[Obstacle]:
-        """Everything that prevents an arm's settings from running there, checked before anything starts."""
-
-    def remove(self, shell: Shell, settings: Any) -> None:
-        """Remove what `prepare` created. Safe to repeat. Raises MeasurementFailed when it stays."""
 
 
 def without_memory_optimised(connection: pyodbc.Connection) -> Iterator[Obstacle]:
@@ -189,8 +187,3 @@ def workload_named(name: str) -> Workload:
         return found
     ours: Workload = import_module(f"{SHIPPED}.{name}.workload").WORKLOAD
     return ours
-
-
-def shell_workload_named(name: str) -> ShellWorkload:
-    """The same, for a study whose workload runs on a Linux machine."""
-    return cast(ShellWorkload, workload_named(name))

@@ -34,7 +34,7 @@ from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
 from vnuma.words.provenance import scenario_of
-from vnuma.workloads.interface import shell_workload_named
+from vnuma.workloads.interface import workload_named
 
 NODES = "M01"
 """Finding: a machine that nothing shapes has only one NUMA node, so an arm is left out."""
@@ -238,7 +238,7 @@ def guest_findings(
     if linux is None:
         what = f"{name} is powered off: its guest cannot be asked what the study needs."
         return [Finding.block(WORKLOAD, what, "Power it on, then start again.")], {}
-    workload = shell_workload_named(study.workload.name)
+    workload = workload_named(study.workload.name)
     shaped = {arm.label: arm for arm in shape.arms} if shape else {}
     why = {
         label: [

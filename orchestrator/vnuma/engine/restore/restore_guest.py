@@ -18,7 +18,7 @@ from vnuma.engine.restore.part import (
     RestorePlan,
     kept_settings,
 )
-from vnuma.workloads.interface import shell_workload_named
+from vnuma.workloads.interface import workload_named
 from vnuma.workloads.shell import Shell
 
 
@@ -52,7 +52,7 @@ class GuestRestoration(PartRestore):
             if vm.baseline is None:
                 return Restored(vm.name, 0, 0, None, begun=False)
             workload = context.study.workload
-            shell_workload_named(workload.name).remove(self._proven(), workload)
+            workload_named(workload.name).remove(self._proven(), workload)
             edits = self._edits()
             kernel.switch(
                 self.context.shell(),

@@ -14,7 +14,7 @@ from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import linux_nodes
 from vnuma.logs.linux_nodes import Copied
-from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, ShellWorkload, SystemUnderTest
+from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, SystemUnderTest, Workload
 from vnuma.workloads.page_cache import scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache, Placed, growth, not_proven
@@ -28,14 +28,14 @@ REST_S = 0.05
 """Pause between slices of the unsaturated form: with 16 of them 0.8 s, more than a read takes."""
 
 
-class PageCacheWorkload(ShellWorkload):
+class PageCacheWorkload(Workload):
     """The workload for the engine."""
 
     settings = PageCache
 
-    def guest_obstacles(self, settings: PageCache, machine: LinuxFacts) -> Iterator[Obstacle]:
+    def guest_obstacles(self, settings: PageCache, guest: LinuxFacts) -> Iterator[Obstacle]:
         """Everything that prevents an arm's settings from running on that machine."""
-        yield from obstacles_of(settings, machine)
+        yield from obstacles_of(settings, guest)
 
     def prepare(self, system: SystemUnderTest) -> Document:
         """Create the file of each size, unless it exists."""
