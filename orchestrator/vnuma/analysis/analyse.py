@@ -209,7 +209,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         else detectable(comparison, spread, design.order),
         withheld=rules.withheld,
         recommended=recommend(
-            design.reference, _candidates(arms, design), _near_best(comparison, rules, design)
+            design.reference, _candidates(arms, design), _near_best(comparison, rules, cells, design)
         ),
         cautions=cautions(found),
     )
@@ -247,7 +247,8 @@ def _compare(
     """
     if design.stop != "decided":
         return _compare_boots(cells.boots, design, value, alpha, weights)
-    looks = RepeatedLooks(alpha, len(design.compared), design.blocks)
+    planned = sum(column.label not in cells.left_out for column in design.compared)
+    looks = RepeatedLooks(alpha, planned, design.blocks)
     at = _looks(cells, design)
     found = {
         block: _compare_boots(
@@ -333,12 +334,13 @@ def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmRe
     return [arm for arm in arms if arm.arm != control]
 
 
-def _near_best(comparison: Comparison, rules: Rules, design: AnalysisDesign) -> tuple[str, ...]:
+def _near_best(comparison: Comparison, rules: Rules, cells: Cells, design: AnalysisDesign) -> tuple[str, ...]:
     """The configurations less than the band behind the best; none where equality could not be shown."""
     if rules.withheld or any(equivalence_withheld(item, rules) for item in comparison.contrasts):
         return ()
     control = design.positive_control.arm if design.positive_control else None
-    candidates = {column.arm: (column.label,) for column in design.compared if column.arm != control}
+    none = {control, *cells.left_out}
+    candidates = {column.arm: (column.label,) for column in design.compared if column.arm not in none}
     together = {design.reference: comparison.reference, **candidates}
     return near_best(comparison, together, math.log1p(design.equivalence), rules.better)
 

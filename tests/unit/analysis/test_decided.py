@@ -13,6 +13,7 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Withheld
 
 LEFT = ("4x4", "8x2", "16x1")
+LEFT_IN = ("2x8", "4x4", "8x2")
 
 
 def decided(study: Study, most: int, *, until: int, left: dict[str, int] | None = None) -> Study:
@@ -169,3 +170,13 @@ def test_a_given_up_cell_costs_its_arm_one_pair() -> None:
     study.drop(lambda cell: (cell.label, cell.block) == ("16x1", 2))
 
     assert look(study) == (4, {"4x4": "slower", "8x2": "slower"}, ("2x8", "16x1"))
+
+
+def test_arms_share_the_error_with_those_that_the_vm_has_alone() -> None:
+    """An arm that the plan left out on this VM spends nothing: the report's look is the run's."""
+    study = decided(study_of(G1_MS, columns_of()), 12, until=4)
+    study.cells = [cell for cell in study.cells if cell.arm != "16x1"]
+    study.samples = [sample for sample in study.samples if sample.arm != "16x1"]
+    alone = dataclasses.replace(study, design=dataclasses.replace(study.design, columns=columns_of(LEFT_IN)))
+
+    assert [arm(study, name).verdict for name in LEFT_IN] == [arm(alone, name).verdict for name in LEFT_IN]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.analysis.data import analysed, usual_study
+from tests.unit.analysis.data import analysed, columns_of, noisy_ms, study_of, usual_study
 from vnuma.analysis.conclusions import recommend, undecided
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Label
@@ -56,3 +56,14 @@ def test_an_arm_that_the_plan_left_out_keeps_no_advice_back(template: ArmResult)
     arms[1] = replace(arms[1], verdict=replace(arms[1].verdict, left_out=True))
 
     assert recommend("ref", arms) == ("ref",)
+
+
+def test_an_arm_that_the_plan_left_out_hides_no_other() -> None:
+    """Of two arms that are equally fast, both are advised where a third has no cell on this VM."""
+    ms = noisy_ms(8, 6, 0.002)
+    ms[:, 2:4] *= 0.97
+    study = study_of(ms, columns_of())
+    study.samples = [sample for sample in study.samples if sample.arm != "16x1"]
+    study.cells = [cell for cell in study.cells if cell.arm != "16x1"]
+
+    assert analysed(study).recommended == ("2x8", "4x4")
