@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from tools.role_doc import markdown as role_page
 from vnuma import errors
+from vnuma.checks.rules.catalogue import RULES
 from vnuma.cli.main import app
 from vnuma.contract.page import markdown as beliefs_page
 from vnuma.domain.study.study_schema import json_schema, markdown
@@ -125,6 +126,13 @@ def test_there_is_no_more_to_read() -> None:
     )
 
     assert words < MOST_WORDS
+
+
+def test_readme_has_the_number_of_rules() -> None:
+    """In its step about checking the rest."""
+    (number,) = re.findall(r"against (\d+) design rules", (ROOT / "README.md").read_text(encoding="utf-8"))
+
+    assert int(number) == len(RULES)
 
 
 def test_every_finding_of_preflight_is_documented() -> None:
