@@ -331,8 +331,11 @@ def t26(facts: Facts) -> Fail | None:
         return None
     if facts.vm.settings.get("autoCoresPerSocket") is True:
         return None
-    nodes, needed = facts.prediction.vnuma_nodes, nodes_for_all(facts)
-    if not unmatched_sockets(facts.sockets, facts.vcpus, nodes, needed):
+    needed = nodes_for_all(facts)
+    if not unmatched_sockets(facts.sockets, facts.vcpus, 0, needed):
+        return None  # whatever the number of nodes
+    nodes = facts.prediction.vnuma_nodes
+    if nodes == facts.sockets:
         return None
     return Fail(
         {"sockets": str(facts.sockets), "predicted nodes": nodes_of(facts.doubted_prediction)},
@@ -364,8 +367,7 @@ def t26(facts: Facts) -> Fail | None:
 )
 def t27(facts: Facts) -> Fail | None:
     needed = min(nodes_needed(facts), len(facts.host.numa_nodes))
-    nodes = facts.prediction.vnuma_nodes
-    if nodes >= needed:
+    if needed == 1 or facts.prediction.vnuma_nodes >= needed:
         return None
     return Fail(
         {
