@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import sqlalchemy
 
@@ -20,7 +22,7 @@ from vnuma.report.model.trust import effective_count
 from vnuma.report.model.words import answer_words
 from vnuma.report.page.render import page_text
 from vnuma.report.terminal.run_text import as_text
-from vnuma.store import cells, facts, leases, vms
+from vnuma.store import attempts, cells, facts, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import RunState
 
@@ -114,6 +116,20 @@ def test_hours_end_it_before_a_block_that_would_pass_them(store: Store) -> None:
 
     assert reason is not None
     assert reason.startswith("max_hours: ")
+
+
+@pytest.mark.parametrize(("blocks", "ends"), [(0.6, False), (0.4, True)])
+def test_hours_count_the_arms_that_are_still_there(store: Store, blocks: float, ends: bool) -> None:
+    """After block 4 three of six columns leave: one more block takes half the time of those before it."""
+    context = begun(store, DECIDED, 24)
+    with store.read() as connection:
+        past = attempts.lines_of_run(connection, context.run.id, context.vm.id)
+    limit = sum(attempt.seconds for attempt in past) / 3600 * (1 + blocks / 4)
+    design = context.study.design.model_copy(update={"max_hours": limit})
+
+    reason = settled(replace(context, study=context.study.model_copy(update={"design": design})))
+
+    assert (reason is not None) is ends
 
 
 DECIDED = study_text(blocks=6, sizes="500", forms="client").replace(

@@ -22,7 +22,7 @@ from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store
-from vnuma.store.rows import AttemptLine, Busy, Cell, Claim, Outcome
+from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Claim, Outcome
 from vnuma.store.types import utc_now
 from vnuma.words.percent import percent_text
 
@@ -199,11 +199,13 @@ def ask_stop_rule(context: VmContext, following: Cell) -> str | None:
     if following.block == 1 or any(attempt.block >= following.block for attempt in past):
         return None
     design = context.study.design
+    decided = _decided(context, planned, past) if design.stop == "decided" else None
+    due = [cell for cell in planned if not decided or cell.label not in decided.leave]
     look = Look(
         _hours(past),
-        _hours_with_next(past, following.block),
+        _hours_with_next(past, planned, due, following.block),
         _precision(context, planned, past) if design.precision else None,
-        _decided(context, planned, past) if design.stop == "decided" else None,
+        decided,
     )
     reason = look.reason(context.study)
     give_up = partial(cells.skip_cells, vm_id=context.vm.id, token=context.token, from_block=following.block)
@@ -254,7 +256,11 @@ def _hours(past: Sequence[AttemptLine]) -> float:
     return sum(attempt.seconds for attempt in past) / 3600
 
 
-def _hours_with_next(past: Sequence[AttemptLine], block: int) -> float:
-    """Hours with one more block as long as those before it were on average."""
+def _hours_with_next(
+    past: Sequence[AttemptLine], planned: Sequence[Cell], due: Sequence[Cell], block: int
+) -> float:
+    """Hours with the cells that are `due` in one more block, each as long as those before on average."""
     hours = _hours(past)
-    return hours + hours / (block - 1)
+    before = sum(cell.block < block and cell.state is not CellState.SKIPPED for cell in planned)
+    more = sum(cell.block == block and cell.state is not CellState.SKIPPED for cell in due)
+    return hours + hours * more / before
