@@ -210,6 +210,18 @@ def test_a_stopped_run_keeps_the_verdicts_that_it_has(store: Store) -> None:
     }
     assert "4 of 12 declared blocks are complete" in answer_words(loaded, analysis)
     assert "; decided after block 4" in sentence(analysis.arms[1].verdict)
+    assert "blocks_not_begun" not in {caution.id for caution in analysis.cautions}
+
+
+def test_a_run_that_its_hours_ended_is_not_called_decided(store: Store) -> None:
+    """The rule ended it after block 4 with an open arm; 24 of 72 boots were made."""
+    context = begun(store, DECIDED.replace("max_blocks: 12", "max_blocks: 12, max_hours: 0.0000001"), 24)
+
+    assert (settled(context) or "").startswith("max_hours: ")
+    loaded = load_run(store, context.run.name)
+    (analysis,) = loaded.result.primary
+    assert {str(arm.verdict.label) for arm in analysis.arms} == {"slower", "undecided"}
+    assert answer_words(loaded, analysis).endswith("Ended after 24 of at most 72 boots.")
 
 
 def test_the_page_of_a_run_with_repeated_looks_has_no_ordinary_p(store: Store) -> None:

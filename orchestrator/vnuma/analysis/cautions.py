@@ -75,7 +75,7 @@ def _cells(found: Findings) -> Iterator[Caution]:
     """The workload's own caution, and what was not measured."""
     if found.design.caution is not None:
         yield Caution("workload", *found.design.caution)
-    few = [item.arm for item in found.arms if item.verdict.label is Label.TOO_FEW and item.verdict.boots > 0]
+    few = [item for item in found.arms if item.verdict.label is Label.TOO_FEW and item.verdict.boots > 0]
     absent = [item.arm for item in found.arms if item.verdict.boots == 0 and not item.verdict.left_out]
     if found.cells.boots and not found.comparison.reference:
         yield Caution(
@@ -90,10 +90,11 @@ def _cells(found: Findings) -> Iterator[Caution]:
             "Repeat those cells.",
         )
     if few:
+        least = few[0].verdict.boots_needed
         yield Caution(
             "too_few_boots",
-            f"Fewer than {MIN_BOOTS_FOR_VERDICT} {plural(found.design.replicate)} for {', '.join(few)}: "
-            "figures are provisional.",
+            f"Fewer than {least} {plural(found.design.replicate)} for "
+            f"{', '.join(item.arm for item in few)}: figures are provisional.",
             f"Run at least {MIN_BOOTS_FOR_VERDICT} blocks; 8 is the default, 10 to 12 for effects of 1%.",
         )
     if found.cells.missing:
@@ -103,7 +104,7 @@ def _cells(found: Findings) -> Iterator[Caution]:
             "The run repeats them inside their blocks; resume it if it stopped. Until then the fit works "
             "without them.",
         )
-    if found.cells.blocks_not_begun:
+    if found.cells.blocks_not_begun and found.design.stop == "blocks":
         yield Caution(
             "blocks_not_begun",
             f"{found.cells.blocks_not_begun} of {found.design.blocks} declared blocks were not "

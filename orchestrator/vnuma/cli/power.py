@@ -292,9 +292,13 @@ class _Found:
         blocks, design = self._blocks_in_time, self.study.design
         if blocks >= design.most_blocks:
             return []
-        verdict = "; a verdict needs 6" if blocks < 6 else ""
+        leaves = design.stop == "decided"
+        whole = " of all arms, or more where some leave" if leaves else ""
+        word = "equivalent" if leaves else "a verdict"
+        verdict = f"; {word} needs 6" if blocks < 6 else ""
         return [
-            f"max_hours {design.max_hours:g} likely ends it after {counted(int(blocks), 'block')}{verdict}"
+            f"max_hours {design.max_hours:g} likely ends it after {counted(int(blocks), 'block')}{whole}"
+            f"{verdict}"
         ]
 
     def _ending_by_precision(self) -> list[str]:

@@ -117,6 +117,7 @@ def test_any_text_is_a_study_or_an_input_error(text: str) -> None:
         ("stop: decided\n  blocks: 8", "a.yml:10: design.blocks and stop: decided both set"),
         ("stop: decided\n  precision: 1%", "a.yml:10: design.precision and stop: decided both end"),
         ("stop: decided\n  order: fixed", "a.yml:9: stop: decided is for randomised order, not fixed"),
+        ("stop: decided\n  max_blocks: 5", "a.yml:10: design.max_blocks: 5 ends the study before block 6"),
         ("max_blocks: 8", "a.yml:9: design.max_blocks limits a study that may end early"),
         ("order: latin_square", "a.yml:8: latin_square with 3 columns"),
         ("order: williams\n  blocks: 8", "a.yml:10: williams with 3 columns a block (arms, and A/A) is"),

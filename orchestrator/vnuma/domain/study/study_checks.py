@@ -39,6 +39,9 @@ def _check_stopping(study: Study) -> Iterator[Problem]:
         yield from _check_decided(study)
 
 
+_FEWEST_TO_DECIDE = 6
+
+
 def _check_decided(study: Study) -> Iterator[Problem]:
     """Arms that leave need whole random blocks, and nothing else that ends the study by its intervals."""
     if study.design.precision is not None:
@@ -50,9 +53,16 @@ def _check_decided(study: Study) -> Iterator[Problem]:
     if study.design.order != "randomised":
         yield Problem(
             ("design", "stop"),
-            f"stop: decided is for randomised order, not {study.design.order}: arms leave, and a square "
-            "needs all of them in every block.",
+            f"stop: decided is for randomised order, not {study.design.order}: arms leave, so that later "
+            "blocks have fewer.",
             "Set order: randomised, or design.blocks instead of stop.",
+        )
+    if study.design.max_blocks < _FEWEST_TO_DECIDE:
+        yield Problem(
+            ("design", "max_blocks"),
+            f"design.max_blocks: {study.design.max_blocks} ends the study before block {_FEWEST_TO_DECIDE}, "
+            "the first after which an arm may be called equivalent.",
+            f"Set max_blocks: {_FEWEST_TO_DECIDE} or more; vnuma power STUDY advises a number.",
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from vnuma.analysis.block_position import Place
 from vnuma.analysis.drift import NOT_RUN
 from vnuma.analysis.figures import percent_up
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.domain.study.design import Design
@@ -232,8 +233,8 @@ def _equivalence(analysis: Analysis) -> str:
     verdict = analysis.arms[0].verdict
     return (
         f"Equivalent means that the {verdict.equivalence_level * 100:.4g}% simultaneous interval lies within "
-        f"{verdict.margin * 100:g}% on either side; words need {verdict.boots_needed} "
-        f"{plural(verdict.replicate)}."
+        f"{verdict.margin * 100:g}% on either side. It needs {MIN_BOOTS_FOR_VERDICT} "
+        f"{plural(verdict.replicate)}; slower and faster need {verdict.boots_needed}."
     )
 
 

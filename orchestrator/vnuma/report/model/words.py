@@ -149,10 +149,11 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
 
 
 def _boots_used(loaded: LoadedRun, analysis: Analysis) -> str:
-    """As in "Decided after 27 of at most 48 boots."."""
+    """As in "Decided after 27 of at most 48 boots."; ended, where some arm has no verdict."""
     design = loaded.result.design
-    most = design.blocks * len(design.columns)
-    return f"Decided after {len(analysis.points)} of at most {most} {plural(analysis.replicate)}."
+    columns = len(design.columns) - sum(arm.verdict.left_out for arm in analysis.arms)
+    most = f"at most {design.blocks * columns} {plural(analysis.replicate)}"
+    return f"{'Ended' if undecided(analysis.arms) else 'Decided'} after {len(analysis.points)} of {most}."
 
 
 def answer_words(loaded: LoadedRun, analysis: Analysis) -> str:
