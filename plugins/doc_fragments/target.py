@@ -40,7 +40,7 @@ options:
             type: int
             default: 443
           user:
-            description: Account, with O(target.hypervisor.password).
+            description: Account, with O(target.vcenter.password).
             type: str
             default: ""
           password:
@@ -71,7 +71,7 @@ options:
             type: str
             required: true
           port:
-            description: Port. Not with O(target.server.instance).
+            description: Port. Not with O(target.sql.instance).
             type: int
             default: 1433
           instance:
@@ -79,13 +79,13 @@ options:
             type: str
             default: ''
           user:
-            description: Login. Needed without O(target.server.kerberos).
+            description: Login. Needed without O(target.sql.kerberos).
             type: str
             default: ''
           password:
             description: >-
               Reference to the login's password, or the result of a lookup. Needed without
-              O(target.server.kerberos).
+              O(target.sql.kerberos).
             type: raw
           kerberos:
             description: >-
