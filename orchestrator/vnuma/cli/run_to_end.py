@@ -140,7 +140,7 @@ def _tell(ended: RunOutcome) -> None:
             why = "".join(f"\n  {line.strip()}" for line in (told or "").splitlines())
             say(f"Note      {vm.name}, {vm.note}{why}", sys.stderr)
     if ended.progress.retries:
-        say(f"Note      vSphere requests were repeated {ended.progress.retries} times.", sys.stderr)
+        say(f"Note      vSphere requests repeated: {ended.progress.retries}.", sys.stderr)
     nothing_ran = not any(vm.last for vm in ended.progress.vms)
     if nothing_ran and not ended.stopped and ended.play_output:
         say(_last_words(ended.play_output), sys.stderr)

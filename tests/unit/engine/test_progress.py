@@ -14,8 +14,9 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.engine.lease.supervision import claim_supervision
+from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.errors import ShutdownTimeout
+from vnuma.errors import ShutdownTimeout, VCenterUnreachable
 from vnuma.store import attempts, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Claim, Outcome, StopRequest
@@ -81,6 +82,18 @@ def test_between_two_cells_the_run_is_in_the_block_of_the_latest(going: Going) -
         blocks.append(several.seen().vms[0].block)
 
     assert blocks == [0, 0, 1, 1]
+
+
+def test_only_a_request_that_is_repeated_counts_as_a_retry(going: Going) -> None:
+    """The words of a wait are no retry."""
+    vm = going.leased.vm
+    patience = VCenterRetry(60)
+    report_wait(going.store, vm, RESTORING, lambda _: None)("powering it on")
+    assert going.seen().retries == 0
+
+    report_retry(going.store, vm, RESTORING, patience)(1, VCenterUnreachable("It is away."), 1.0)
+
+    assert going.seen().retries == 1
 
 
 def test_a_boot_that_a_person_stopped_is_no_note_to_that_person(going: Going) -> None:

@@ -31,7 +31,7 @@ Tell = Callable[[int, EnvironmentProblem, float], None]
 _PASSING = (VCenterUnreachable, CertificateRejected)
 
 RETRY = "retry"
-"""Scope of the facts about each retry."""
+"""Scope of the facts about each retry, and about each wait of a restore."""
 
 _WORDS_S = 30.0
 """How long the words of a wait are shown; they are renewed every few seconds."""
@@ -134,6 +134,11 @@ def report_wait(store: Store, vm: Vm, doing: str, say: Callable[[str], None]) ->
         say(words)
 
     return tell
+
+
+def is_repeated(fact: Fact) -> bool:
+    """Whether a fact of the scope RETRY is a request that was repeated, and not the words of a wait."""
+    return isinstance(fact.value, dict) and "try" in fact.value
 
 
 def retried_now(last: Fact | None, doing: str) -> str | None:

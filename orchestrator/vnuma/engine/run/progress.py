@@ -17,7 +17,7 @@ from vnuma.domain.vm.facts import HostKey
 from vnuma.engine.access.context import study_of
 from vnuma.engine.cell.dataset import databases_left
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
+from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, is_repeated, retried_now
 from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result
 from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
@@ -201,7 +201,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         max(kept, default=0),
         take_turns=take_turns,
         labels=_labels(study, planned),
-        retries=len(retries),
+        retries=sum(map(is_repeated, retries)),
         sites=sites,
     )
 
