@@ -15,8 +15,9 @@ from tests.support.site import write_inventory
 from tests.vsphere.support import vcenter_of
 from tools.lab_learn import learn
 from tools.properties_doc import seen
+from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.doctor import first_contact
-from vnuma.engine.doctor.first_contact import MOST_BYTES
+from vnuma.engine.doctor.first_contact import MOST_BYTES, record_contact
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.recording import HOST_OPTIONS
 
@@ -62,6 +63,18 @@ def test_a_recording_names_nobody_and_is_kept_for_replay(lab: LabFactory, tmp_pa
     learned = learn(file, tmp_path / "recorded")
     assert learned.name == "lab-8.0.3-sql-15.0.4430.1.yml"
     assert learned.read_text(encoding="utf-8") == text
+
+
+def test_a_vm_without_sql_server_is_recorded_too(shared_lab: LabHandle, tmp_path: Path) -> None:
+    """vCenter's answers are worth having without those of a SQL Server; why they lack is recorded."""
+    target = read_targets(write_inventory(tmp_path, shared_lab), ["sql16"])["sql16"]
+    file = tmp_path / "contact.yml"
+
+    record_contact(target.model_copy(update={"sql": None}), file)
+
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert document["sql_server"] == {"not_recorded": "no SQL Server in the inventory"}
+    assert document["vsphere"]["objects"]
 
 
 def test_answers_that_do_not_fit_are_not_written(

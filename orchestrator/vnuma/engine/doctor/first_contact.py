@@ -77,6 +77,8 @@ def _contact(target: Target, most: int) -> Document:
 
 def _sql(target: Target, vm: VmFacts) -> Document:
     """SQL Server's part; an error by its type, whose text names the server."""
+    if target.sql is None:
+        return {"not_recorded": "no SQL Server in the inventory"}
     if vm.power is not Power.ON:
         return {"not_recorded": "the VM is powered off"}
     try:

@@ -146,7 +146,7 @@ class Source:
         if not self.is_known or self.held_by_another_run(facts):
             return RestorePlan(tuple(unmark))
         change = self.change(choice, facts)
-        server = sql_server(target) if facts.power is Power.ON else None
+        server = sql_server(target) if self.inside and facts.power is Power.ON else None
         guest = [one.setting.planned(server, one.value) for one in self.inside]
         wanted = self.power or facts.power
         power_edit = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
