@@ -55,7 +55,7 @@ def test_a_vm_is_restored_by_its_identity_and_not_by_its_name(tmp_path: Path, la
     steps.shape(steps.take())
     elsewhere = steps.target.model_copy(update={"vm": running.vms["other"].path})
 
-    restore_after_death(steps.store, {"sql16": elsewhere})
+    restore_after_death(steps.store, {"sql16": elsewhere}, tmp_path)
 
     assert {name: settings_now(running, name) for name in ("sql16", "other")} == before
 
@@ -70,7 +70,7 @@ def test_a_vm_whose_lab_has_ended_does_not_block_the_next_lab(tmp_path: Path, la
     settings = settings_now(after)
     inventory = write_inventory(tmp_path, after)
 
-    said = restore_after_death(steps.store, read_targets(inventory))
+    said = restore_after_death(steps.store, read_targets(inventory), inventory)
 
     assert "lab" in " ".join(said)
     assert steps.vm.at_baseline
@@ -84,7 +84,7 @@ def test_a_vm_of_another_vcenter_is_kept_on_the_list(tmp_path: Path, lab: LabFac
     inventory = write_inventory(tmp_path, lab(vms=[{"name": "other"}]))
 
     with pytest.raises(NotAtBaseline, match="different vCenter"):
-        restore_after_death(steps.store, {"sql16": read_targets(inventory)["other"]})
+        restore_after_death(steps.store, {"sql16": read_targets(inventory)["other"]}, inventory)
 
     assert not steps.vm.at_baseline
 

@@ -14,29 +14,36 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.build import Leased
+from tests.store.build import Leased, claim
 from tests.support.stores import new_store
+from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.linux import linux_facts
 from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.guest_shell import PlayedShell
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import UNSHAPED, Target
 from vnuma.engine.ansible_api import actions
 from vnuma.engine.audit.journal import Journal, audit_lines
+from vnuma.engine.cell.boot import ready_cell
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import take_over_unshaped
-from vnuma.engine.restore.part import Choice, Restored
+from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.restore.part import Choice, HeldLease, Restored
 from vnuma.engine.restore.restore import Restoration, restoration_of, stored_baseline
+from vnuma.engine.restore.restore_guest import GuestRestoration
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_by_audit
-from vnuma.engine.run.recover import reopen
-from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError
-from vnuma.store import facts, leases, runs, vms
+from vnuma.engine.run.oversight import Work
+from vnuma.engine.run.recover import reopen, restore_after_death
+from vnuma.engine.run.supervise import restore_vms
+from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError, WrongServer
+from vnuma.store import cells, facts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome
 from vnuma.workloads.page_cache import scripts as scripts
-from vnuma.workloads.shell import Output
+from vnuma.workloads.shell import Output, linux_question
 
 STUDY = """
 name: held
@@ -118,10 +125,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         monkeypatch.setitem(kernel.WHERE, name, str(folder / name))
     monkeypatch.setattr(scripts, "BALLAST", str(tmp_path / "shm-ballast"))
     text = STUDY.format(folder=tmp_path)
-    store = new_store(tmp_path / "store.db")
+    store, box = new_store(tmp_path / "store.db"), linux_facts(LocalShell().run(linux_question("/")).stdout)
     with store.write() as connection:
         run = runs.create_run(connection, runs.save_study(connection, "held", text), seed=1)
-        vm = vms.add_vm(connection, run.id, vm_key="linux/box", name="box", path="box", esxi_host="box")
+        key = f"{UNSHAPED}{box.identity}"
+        vm = vms.add_vm(connection, run.id, vm_key=key, name="box", path="box", esxi_host="box")
         seen = {"numa_balancing": "1", "transparent_hugepages": "madvise"}
         facts.add_vm_facts(connection, vm.id, "machine", seen)
     study = parse_study(text, "study")
@@ -140,6 +148,54 @@ def test_what_the_study_held_goes_back_and_reads_back(machine: Machine, tmp_path
     assert machine.outcome == (RestoreOutcome.RESTORED, False)
     _, line = audit_lines(machine.store, machine.leased.run.name)
     assert line.change == [{"setting": "linux.transparent_hugepages", "before": "never", "after": "madvise"}]
+
+
+def test_another_machine_under_the_name_is_not_written_to(machine: Machine, tmp_path: Path) -> None:
+    """Ansible's connection reaches one that the run never saw: no cell and no restore works there."""
+    machine.write("transparent_hugepages", "never")
+    own = tmp_path / "vnuma-page-cache"
+    own.mkdir()
+    here, claimed = machine.context(tmp_path, LocalShell()), new_attempt(machine)
+    there = replace(here, token=machine.leased.token, vm=replace(here.vm, vm_key="linux/another"))
+
+    assert ready_cell(replace(there, vm=here.vm), claimed) is None
+    with pytest.raises(WrongServer):
+        ready_cell(there, claimed)
+    with pytest.raises(WrongServer):
+        GuestRestoration(there, "refuse", lambda _: None, None).restore(
+            HeldLease(lambda: None, Journal(machine.store, "linux/another", "box"))
+        )
+
+    assert own.exists()
+    assert machine.setting("transparent_hugepages") == "never"
+
+
+def new_attempt(machine: Machine) -> Attempt:
+    """A claimed cell of the machine."""
+    with machine.store.write() as connection:
+        cells.add_cells(connection, machine.leased.vm.id, [PlannedCell(0, 1, "local", "local")])
+    return Attempt.of(claim(machine.store, machine.leased))
+
+
+def test_a_guest_that_ended_with_its_lab_is_not_looked_for(machine: Machine, tmp_path: Path) -> None:
+    """Its VM's part says so, and the target is settled without the guest's shell."""
+
+    class Ended(GuestRestoration):
+        """A VM's part in another lab."""
+
+        def restore(self, held: HeldLease) -> Restored:
+            """Nothing is left."""
+            del held
+            return Restored("box", 0, 0, None, lab_ended=True)
+
+    shell = LocalShell()
+    restoration = machine.restoration(tmp_path, shell=shell)
+    ended = Ended(restoration.context, "refuse", lambda _: None, None)
+
+    replace(restoration, parts=(ended, *restoration.parts)).restore()
+
+    assert shell.scripts == []
+    assert machine.outcome == (RestoreOutcome.UNCHANGED, False)
 
 
 def test_what_the_study_does_not_hold_is_not_changed(machine: Machine, tmp_path: Path) -> None:
@@ -323,6 +379,22 @@ def test_a_run_resumed_by_another_inventory_is_restored_by_it(machine: Machine, 
 
     assert len(restoration.parts) == 1
     assert context.shell() == PlayedShell("box", new)
+
+
+@pytest.mark.parametrize("after_death", [False, True], ids=["its end", "its death"])
+def test_a_machine_is_restored_by_the_inventory_that_is_used_now(
+    machine: Machine, tmp_path: Path, *, after_death: bool
+) -> None:
+    """A site's inventory is another one than the controller's, which the run names."""
+    new, targets = tmp_path / "new.yml", {"box": Target(name="box")}
+    work = Work(machine.store, "", machine.leased.run, machine.study, targets, new)
+
+    if after_death:
+        with pytest.raises(NotAtBaseline, match=r"new\.yml"):
+            restore_after_death(machine.store, targets, new)
+    else:
+        _, (problem,) = restore_vms(work)
+        assert "new.yml" in str(problem)
 
 
 def test_a_vm_left_by_a_dead_run_is_not_restored_as_the_machine_of_its_name(machine: Machine) -> None:

@@ -152,7 +152,7 @@ def _start(
     for site in asking.sites:
         refuse_file(opened.place, site)
     here = of_site(targets, None)
-    for words in restore_after_death(opened, here):
+    for words in restore_after_death(opened, here, where):
         say(words, sys.stderr)
     prepared = prepare(asking)
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
@@ -252,7 +252,7 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
     targets = study_targets(where, parsed)
     own = of_site(targets, site)
     refuse_if_closed(parsed, datetime.now(UTC))
-    for words in restore_after_death(opened, own, site):
+    for words in restore_after_death(opened, own, where, site):
         say(words, sys.stderr)
     add_site(opened, part, StudyRequest(parsed, "", targets, Permit(), where))
     if not begin_site(opened, part):

@@ -18,7 +18,7 @@ from vnuma.engine.cell.dataset import is_expected, note_lost
 from vnuma.engine.cell.evidence import pending_facts
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import own_settings, plan_shape
-from vnuma.engine.cell.shell_guest import shell_ready
+from vnuma.engine.cell.shell_guest import proven_guest, shell_ready
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
@@ -69,12 +69,14 @@ def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
 def ready_cell(context: VmContext, attempt: Attempt) -> GuestView | None:
     """The step `guest_ready`: wait for the guest, prove that it is the VM's, and check the topology.
 
-    None where nothing was booted. Raises WrongServer, and TopologyMismatch if the guest sees another
-    topology: the attempt is then invalid.
+    None where nothing was booted: there only the machine is proven to be the run's. Raises WrongServer, and
+    TopologyMismatch if the guest sees another topology: the attempt is then invalid.
     """
     with step(context, attempt, "guest_ready"):
         looked = looked_at(context, attempt)
         if looked is None:
+            if "shell" in context.study.workload.needs:
+                proven_guest(context.vm, context.shell(), None)
             return None
         if "sql_server" in context.study.workload.needs:
             looked, inside, wrong = _sql_server_ready(context, attempt, looked)

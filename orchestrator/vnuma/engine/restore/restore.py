@@ -110,7 +110,7 @@ class Restoration:
         try:
             refuse_altered(self.context.store, self.context.run, self.context.vm)
             held = self._held(token)
-            done = together([part.restore(held) for part in self.parts])
+            done = together(list(self._each_restored(held)))
         except RestoreConflict as error:
             self._record(token, RestoreOutcome.CONFLICT, error.what)
             raise
@@ -126,6 +126,14 @@ class Restoration:
             raise away from error
         self._give_up(token, self._settled(done), done.words, broken)
         return done
+
+    def _each_restored(self, held: HeldLease) -> Iterator[Restored]:
+        """The result of each part; a VM that ended with its lab has no guest any more."""
+        for part in self.parts:
+            done = part.restore(held)
+            yield done
+            if done.lab_ended:
+                return
 
     def _held(self, token: int) -> HeldLease:
         held = replace(self.context, token=token, made=[])

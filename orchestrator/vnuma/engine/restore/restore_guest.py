@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.guest_shell import answering
 from vnuma.engine.access.locking import vm_lock
-from vnuma.engine.cell.shell_guest import guest_of_vm
+from vnuma.engine.cell.shell_guest import proven_guest
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
 from vnuma.engine.restore.part import (
@@ -67,11 +67,10 @@ class GuestRestoration(PartRestore):
 
     def _proven(self) -> Shell:
         """The shell, once the guest answers. Raises WrongServer for another machine's."""
-        context = self.context
-        if self.bios_uuid is None:
-            return context.shell()
-        shell = answering(context.shell(), context.study.power.sql_timeout_s)
-        guest_of_vm(context.vm.name, shell, self.bios_uuid)
+        context, shell = self.context, self.context.shell()
+        if self.bios_uuid is not None:
+            shell = answering(shell, context.study.power.sql_timeout_s)
+        proven_guest(context.vm, shell, self.bios_uuid)
         return shell
 
     def _now(self, names: dict[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vnuma.engine.access.context import VmContext, study_of
+from vnuma.engine.access.guest_shell import PlayedShell
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import (
     is_alive,
@@ -65,9 +66,12 @@ def _what_it_did(progress: Progress) -> str:
     return "; ".join(busy or ended) or "no cell was under way"
 
 
-def restore_after_death(store: Store, targets: Mapping[str, Target], site: str | None = None) -> list[str]:
+def restore_after_death(
+    store: Store, targets: Mapping[str, Target], inventory: Path, site: str | None = None
+) -> list[str]:
     """Restore those of the site's VMs that a dead run left changed; returns sentences about it.
 
+    `inventory` is where the targets were read.
     Raises NotAtBaseline or RestoreConflict when one cannot be restored, since it must not be studied then.
     """
     said: list[str] = []
@@ -81,7 +85,9 @@ def restore_after_death(store: Store, targets: Mapping[str, Target], site: str |
             study = study_of(connection, run)
         release_dead_supervisor(store, run)
         try:
-            done = restoration_of(VmContext(store, run, study, vm, targets[vm.name])).restore()
+            shell = PlayedShell(vm.name, inventory)
+            context = VmContext(store, run, study, vm, targets[vm.name], task_shell=shell)
+            done = restoration_of(context).restore()
         except NotAtBaseline as error:
             away.append(error)
             continue

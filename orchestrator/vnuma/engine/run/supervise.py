@@ -10,6 +10,7 @@ from functools import partial
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import api_versions, shared_logins
 from vnuma.engine.access.context import VmContext, digest_of
+from vnuma.engine.access.guest_shell import PlayedShell
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
@@ -103,7 +104,8 @@ def restore_vms(work: Work, watch: Watch = lambda _: None) -> tuple[list[Restore
         say = partial(_show_restoring, store, run, row.name, watch)
         say("")
         try:
-            context = VmContext(store, run, work.study, row, targets[row.name])
+            shell = PlayedShell(row.name, work.inventory)
+            context = VmContext(store, run, work.study, row, targets[row.name], task_shell=shell)
             restored.append(restoration_of(context, say=say).restore())
         except LeaseLost as error:
             if not _was_restored(store, run, row.vm_key):
