@@ -17,8 +17,6 @@ from vnuma.checks.rules.catalogue import BY_ID, RULES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rule-sources.md"
 
-_STUDY = "--study"
-
 
 def markdown(sources: Sequence[Source]) -> str:
     """The page."""

@@ -71,9 +71,9 @@ def _pairs_within(blocks: int, arms: int) -> float:
 
 
 @lru_cache(maxsize=4096)
-def ratio_needed(layout: Layout, goal: float = POWER) -> float:
-    """delta/sigma, delta = ln(1 + effect), at which detection has probability `goal`."""
-    return float(np.quantile(_needed_to_detect(simulate_null(layout)), goal))
+def ratio_needed(layout: Layout) -> float:
+    """delta/sigma, delta = ln(1 + effect), at which detection has probability POWER."""
+    return float(np.quantile(_needed_to_detect(simulate_null(layout)), POWER))
 
 
 @lru_cache(maxsize=4096)

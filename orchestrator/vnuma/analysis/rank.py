@@ -61,13 +61,13 @@ def rank_limits(averages: FloatArray, cut: int) -> tuple[FloatArray, FloatArray]
 
 
 @lru_cache(maxsize=256)
-def walsh_cut(n: int, alpha: float = 0.05) -> int | None:
+def walsh_cut(n: int) -> int | None:
     """c: the interval runs from Walsh average c+1 to M-c (1-based).
 
-    None if n cannot reach 1 - alpha: fewer than 6 for 95%.
+    None if n cannot reach 95%: fewer than 6.
     """
     tail = np.cumsum(signed_rank_counts(n)) / 2.0**n
-    allowed = np.flatnonzero(2 * tail <= alpha)
+    allowed = np.flatnonzero(2 * tail <= 0.05)
     return int(allowed[-1]) if len(allowed) else None
 
 

@@ -28,13 +28,13 @@ _HALVINGS = 60
 
 
 @lru_cache(maxsize=256)
-def levels(total: float, most_blocks: int, first: int = FIRST_LOOK) -> Mapping[int, float]:
+def levels(total: float, most_blocks: int) -> Mapping[int, float]:
     """By number of blocks: the two-sided level of a single look there, when looking after each block.
 
-    `total` is the two-sided error of all looks of one arm together. Empty if there are fewer than `first`
-    blocks.
+    `total` is the two-sided error of all looks of one arm together. Empty if there are fewer than
+    FIRST_LOOK blocks.
     """
-    looks = range(first, most_blocks + 1)
+    looks = range(FIRST_LOOK, most_blocks + 1)
     times = [block / most_blocks for block in looks]
     bounds = boundaries([total * time**EXPONENT for time in times], times)
     return MappingProxyType(

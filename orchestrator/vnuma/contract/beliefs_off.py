@@ -16,7 +16,6 @@ from vnuma.vsphere.faults import fault_name
 
 _SPEC = source(f"{API}vim.vm.ConfigSpec.html")
 _RECONFIGURE = source(f"{API}vim.VirtualMachine.html#reconfigure")
-_CONCURRENT = source(f"{API}vim.fault.ConcurrentAccess.html")
 _ALLOCATION = source(f"{API}vim.ResourceAllocationInfo.html")
 _SHARES = source(f"{API}vim.SharesInfo.html")
 _ARGUMENT = "InvalidArgument"
@@ -162,26 +161,14 @@ def _one_cpu(settings: Settings) -> Mapping[str, Value]:
     return {"cpuAffinity": (0,)} if number(settings, "numCPUs") > 1 else pytest.skip("a VM with one vCPU")
 
 
-def _limit_below(settings: Settings) -> Mapping[str, Value]:
-    locked = settings["memoryReservationLockedToMax"]
-    return {"memoryLimit": 4} if locked else {"memoryReservation": 8, "memoryLimit": 4}
-
-
 @pytest.mark.parametrize(
     ("what", "fault", "asking"),
     [
-        refused("no_vcpus", "A negative number of vCPUs", _ARGUMENT, lambda _: {"numCPUs": -1}),
         refused(
             "cores_do_not_divide",
             "A number of cores per socket that does not divide the vCPUs",
             _ARGUMENT,
             _cores_that_do_not_divide,
-        ),
-        refused(
-            "affinity_to_no_cpu",
-            "Affinity to a logical CPU that the host does not have",
-            _ARGUMENT,
-            lambda s: {"cpuAffinity": tuple(100_000 + cpu for cpu in cpus_for(s))},
         ),
         refused("affinity_too_small", "Affinity to fewer logical CPUs than vCPUs", _ARGUMENT, _one_cpu),
         refused(
@@ -190,28 +177,11 @@ def _limit_below(settings: Settings) -> Mapping[str, Value]:
             _ARGUMENT,
             lambda s: {"memoryMB": number(s, "memoryMB") + 1},
         ),
-        refused(
-            "negative_reservation", "A negative reservation", _ARGUMENT, lambda _: {"memoryReservation": -4}
-        ),
-        refused(
-            "reservation_beyond_the_host",
-            "A reservation of more memory than the host has",
-            _ARGUMENT,
-            lambda _: {"memoryReservation": 1 << 40},
-        ),
-        refused("limit_below_reservation", "A memory limit below the reservation", _ARGUMENT, _limit_below),
     ],
 )
 def test_refused(asked: Clone, what: str, fault: str, asking: Asking) -> None:
     """{what} is {fault}."""
     expect(asked.refusal(**asking(asked.settings())), fault)
-
-
-@source(f"{API}vmodl.fault.InvalidArgument.html")
-def test_refused_numa_node_of_no_size(asked: Clone) -> None:
-    """A negative number of cores per NUMA node is InvalidArgument."""
-    asked.require_topology_fields()
-    expect(asked.refusal(coresPerNumaNode=-1), _ARGUMENT)
 
 
 @source(f"{API}vim.VirtualMachine.html#shutdownGuest")

@@ -18,15 +18,12 @@ from vnuma.vsphere.host_options import OPTIONS, most_cores_per_socket, numa_opti
 from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.uptime import CLOCK_PATH, vcenter_clock
 
-_ABOUT = source(f"{API}vim.AboutInfo.html")
 _RIGHTS = source(f"{API}vim.AuthorizationManager.html")
-_CLOCK = source(f"{API}vim.ServiceInstance.html#currentTime")
 _COLLECTOR = source(f"{API}vmodl.query.PropertyCollector.html")
 _UPDATES = source(f"{API}vmodl.query.PropertyCollector.html#waitForUpdatesEx")
 _CONFIG = source(f"{API}vim.vm.ConfigInfo.html")
 _HARDWARE = source(f"{API}vim.vm.VirtualHardware.html")
 _ALLOCATION = source(f"{API}vim.ResourceAllocationInfo.html")
-_OPTION = source(f"{API}vim.option.OptionValue.html")
 _GUEST = source(f"{API}vim.vm.GuestInfo.html")
 _NUMA = source(f"{API}vim.host.NumaInfo.html")
 

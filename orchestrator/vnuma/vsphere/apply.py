@@ -61,13 +61,14 @@ def submit(
     spec: vim.vm.ConfigSpec,
     *,
     fence: Callable[[], None],
-    timeout_s: float = RECONFIGURE_TIMEOUT_S,
 ) -> None:
     """Run one ReconfigVM_Task to its end. Raises ReconfigureRefused, ChangedMeanwhile, WaitTimeout."""
     fence()
     try:
         task = ref.ReconfigVM_Task(spec=spec)
-        wait_for_task(session, task, timeout_s, "vSphere did not finish reconfiguring the VM", vm=ref)
+        wait_for_task(
+            session, task, RECONFIGURE_TIMEOUT_S, "vSphere did not finish reconfiguring the VM", vm=ref
+        )
     except vmodl.MethodFault as fault:
         raise _refused(session.transport.name_of(ref), fault) from fault
 
