@@ -30,9 +30,11 @@ PRECISE = study_text(blocks=6, sizes="500", forms="client").replace("blocks: 6",
 SECRET = Secret(env="NONE")
 
 
-def begun(store: Store, text: str, cells: int, sd: float = 0.001) -> VmContext:
-    """A run with that many valid cells, and the play that continues it."""
-    story = Story(text=text, ms=noisy(sd), stop_after=cells, state=RunState.RUNNING)
+def begun(
+    store: Store, text: str, cells: int, sd: float = 0.001, given_up: frozenset[tuple[str, int]] = frozenset()
+) -> VmContext:
+    """A run with that many ended cells, and the play that continues it."""
+    story = Story(text=text, ms=noisy(sd), stop_after=cells, state=RunState.RUNNING, given_up=given_up)
     run = build(store, story)
     with store.read() as connection:
         (vm,) = vms.vms_of_run(connection, run.id)
@@ -171,6 +173,22 @@ def test_a_look_is_decided_by_the_stored_cells_alone(store: Store) -> None:
 
     assert settled(context) is None
     assert left(store, context) == before
+
+
+def test_a_cell_that_was_given_up_holds_no_look_back(store: Store) -> None:
+    """Its block is finished all the same: the arms with four pairs leave after block 4."""
+    context = begun(store, DECIDED, 24, given_up=frozenset({("16x1", 1)}))
+
+    assert settled(context) is None
+    assert left(store, context) == dict.fromkeys(("2x8", "4x4", "8x2"), LOOK_4)
+
+
+def test_a_given_up_cell_of_the_first_block_ends_no_run(store: Store) -> None:
+    """After block 1 no arm has a verdict, with or without that cell."""
+    context = begun(store, DECIDED, 6, given_up=frozenset({("16x1", 1)}))
+
+    assert settled(context) is None
+    assert left(store, context) == {}
 
 
 def test_before_the_fourth_block_no_arm_leaves(store: Store) -> None:

@@ -117,7 +117,7 @@ def decided_look(
     found = collect(samples, cells, design, vm=vm, form=form, measure=measure)
     comparison = compare_cells(found, design)
     rules = _rules(comparison, design, measure, None)
-    staying = [item for item in comparison.contrasts if item.label not in found.left_after and item.boots]
+    staying = [item for item in comparison.contrasts if item.label not in found.left_after]
     said = {item.label: decide(item, rules, ALPHA).label for item in staying}
     leave = {label: word.value for label, word in said.items() if word in _DECIDED}
     return DecidedLook(found.finished, leave, tuple(label for label in said if label not in leave))

@@ -244,9 +244,11 @@ def _seen(
 
     with context.store.read() as connection:
         timed = timed_samples(connection, context.run.id, context.vm.id)
+        most = context.study.limits.attempts_per_cell
+        used_up = cells.used_up_cells(connection, context.run.id, most)
     return (
         timed,
-        cell_records(planned, past, {context.vm.id: context.vm.name}),
+        cell_records(planned, past, {context.vm.id: context.vm.name}, used_up=used_up),
         design_of(context.study, {cell.label for cell in planned}),
     )
 
