@@ -27,6 +27,7 @@ from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.store.open import Store
 
 RULES = Rules(0.01, None, control_failed=False)
+LEAVING = study_text(sizes="500", forms="client").replace("blocks: 6", "stop: decided, max_blocks: 12")
 STORIES = {
     "slower": story(1.030, only="4x4", host="esx01"),
     "slower too": story(1.034, only="4x4", host="esx02", sd=0.003),
@@ -35,6 +36,10 @@ STORIES = {
     "few": story(text=study_text(sizes="500", forms="client", blocks=3)),
     "two sizes": story(text=study_text(sizes="500, 1000", forms="client")),
     "hardware": story(scenario=None),
+    **{
+        f"left {number}": story(1.03 + number / 1000, only="4x4", text=LEAVING, stop_after=24)
+        for number in (1, 2, 3)
+    },
 }
 
 
@@ -201,7 +206,7 @@ def test_a_run_without_enough_boots_is_left_out_and_named(runs: dict[str, Loaded
     found = pooled(runs, "slower", "slower too", "few")
     document = json.loads(as_json(found))
 
-    assert [unit.left_out for unit in found.units] == ["", "", "fewer than 6 boots an arm"]
+    assert [unit.left_out for unit in found.units] == ["", "", "no arm has the boots that a verdict needs"]
     assert {arm["ratio"] for arm in document["arms"]} == {None}
     assert {arm["runs"] for arm in document["arms"]} == {2}
     assert "no summary, 2 of 3 VMs" in " ".join(as_text(found).split())
@@ -236,3 +241,13 @@ def test_the_command_prints_both_formats(runs: dict[str, LoadedRun], store: Stor
     assert shown.exit_code == 0
     assert "4x4: over runs slower by" in shown.stdout
     assert (slowed["verdict"], slowed["runs"], len(slowed["each"])) == ("slower", 3, 3)
+
+
+def test_an_arm_that_left_after_four_boots_counts(runs: dict[str, LoadedRun]) -> None:
+    """Without such arms, only runs in which an arm was hard to decide would be summarised."""
+    found = pooled(runs, "left 1", "left 2", "left 3")
+    (arm,) = (arm for arm in json.loads(as_json(found))["arms"] if arm["arm"] == "4x4")
+
+    assert (arm["runs"], arm["boots"], arm["agreement"]) == (3, 12, "slower in all 3")
+    assert all(each["unadjusted_95"] is None for each in arm["each"])
+    assert as_text(found).count(f"{found.units[0].name} ") == len(found.arms)

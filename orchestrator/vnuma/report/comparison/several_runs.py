@@ -13,7 +13,7 @@ from typing import Any
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.figures import limits, p_words, signed
-from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT, ControlCheck
+from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled, pool
 from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis, ArmResult
@@ -52,7 +52,7 @@ class Unit:
     def arm(self, name: str) -> ArmResult | None:
         """The arm, if this VM has enough boots of it for a verdict."""
         found = next((arm for arm in self.analysis.arms if arm.arm == name), None)
-        return found if found and found.contrast.boots >= MIN_BOOTS_FOR_VERDICT else None
+        return found if found and not found.verdict.provisional else None
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
 def _unit(run: LoadedRun, vm: Vm) -> Unit:
     analysis = run.primary_of(vm)
     why = f"its verdicts are withheld ({analysis.withheld})" if analysis.withheld else ""
-    if not why and not any(arm.contrast.boots >= MIN_BOOTS_FOR_VERDICT for arm in analysis.arms):
-        why = f"fewer than {MIN_BOOTS_FOR_VERDICT} boots an arm"
+    if not why and all(arm.verdict.provisional for arm in analysis.arms):
+        why = "no arm has the boots that a verdict needs"
     return Unit(run, vm, analysis, why)
 
 
@@ -187,7 +187,8 @@ def _arm(found: Pool, arm: Pooled) -> Iterator[str]:
 
 
 def _own(inference: Any) -> Interval | None:
-    return None if inference is None else inference.unadjusted
+    """A run's own interval: for the arm alone, or of its last look where looks are repeated."""
+    return None if inference is None else inference.unadjusted or inference.interval
 
 
 def summary(found: Pool, arm: Pooled) -> str:
@@ -270,12 +271,13 @@ def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:
                 "run": unit.run.run.name,
                 "vm": unit.vm.name,
                 "ratio": one.contrast.ratio,
-                "unadjusted_95": _limits(_own(one.contrast.inference)),
+                "unadjusted_95": _limits(inference.unadjusted if inference else None),
                 "boots": one.contrast.boots,
                 "verdict": str(one.verdict.label),
                 **_boots(one.verdict),
             }
             for unit, one in own
+            for inference in [one.contrast.inference]
         ],
     }
 
