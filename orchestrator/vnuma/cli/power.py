@@ -95,6 +95,12 @@ def power(
         say(found.text(study))
 
 
+_LEGEND = (
+    "likely: arms slower by 0, half, once and three times the band; many: 9 of 10 such studies end by then; "
+    "few: all arms slower by three times; enough blocks: max_blocks to declare at that spread."
+)
+
+
 def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) -> list[Needed]:
     """The blocks at each spread. Shows progress, since simulating takes seconds or, if busy, a minute."""
     from vnuma.analysis import study_forecast
@@ -143,7 +149,7 @@ class _Found:
     def text(self, path: Path) -> str:
         lines = [banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
         shown = self._leaving() if self.leaving else [*self._outlook(), *self._ending()]
-        lines += [self._heading(), "", *self._table(), "", *shown, *self._sizes(), *self._plans()]
+        lines += [self._heading(), *self._table(), "", *shown, *self._sizes(), *self._plans()]
         if self.pilot:
             lines += ["", *self._pilot(self.pilot)]
         else:
@@ -164,7 +170,10 @@ class _Found:
         compared = counted(len(self.study.arms) - 1 + bool(control), "comparison")
         known = f" with {control}, the positive control" if control else ""
         twice = f", {self.study.reference} twice in each block (A/A)" if self.study.design.a_a else ""
-        return f"{compared}{known}{twice}; the rule simulated, 4,000 studies, +-0.8 points"
+        from_where = "in the pilot" if self.pilot else "assumed"
+        one = f"{duration(self.block_seconds / self._columns)} a {self.study.replicate} ({from_where})"
+        said = f"{compared}{known}{twice}; {one}; the rule simulated, 4,000 studies, +-0.8 points"
+        return f"{filled(said, width() or 90)}\n\nA fixed number of blocks (design.blocks):"
 
     def _table(self) -> list[str]:
         from vnuma.words.percent import percent_text
@@ -231,7 +240,7 @@ class _Found:
         from vnuma.words.percent import percent_text
 
         blocks = self.study.design.max_blocks
-        rows = [(f"{self._each} vary by", "likely", "few to many", "hours", "all decided", "max_blocks")]
+        rows = [(f"{self._each} vary by", "likely", "few to many", "hours", "all decided", "enough blocks")]
         for one in self.leaving:
             few, likely, many = (
                 self._hours(boots / self._columns)
@@ -251,12 +260,12 @@ class _Found:
             f"Arms leave when they are decided, at most {blocks} blocks ({blocks * self._columns} "
             f"{self._each}):",
             *aligned(rows, right=range(1, 6)),
-            "likely: arms slower by 0, half, once and three times the band; few: all by three times.",
+            filled(_LEGEND, width() or 90),
         ]
         if any(one.advised_blocks is None for one in self.leaving):
             band = percent_text(self.study.design.equivalence)
             said.append(
-                f"Where max_blocks is over 48, {band} cannot be decided on such a host: "
+                f"Where over 48 blocks are needed, {band} cannot be decided on such a host: "
                 "widen design.equivalence."
             )
         return [*said, *self._ending_by_time()]

@@ -22,7 +22,7 @@ from vnuma.words.provenance import banner
 
 def sensitivity_table(analysis: Analysis) -> GridTable:
     """The arms that have at least one pair, as text."""
-    few = f"fewer than 6 {plural(analysis.replicate)}"
+    few = f"needs 6 {plural(analysis.replicate)}"
     rows = []
     for arm in analysis.arms:
         if arm.contrast.boots:
