@@ -64,28 +64,16 @@ def _arguments() -> argparse.Namespace:
 
 def _parts(*, quick: bool) -> dict[str, Part]:
     """Every part by name, in the page's order."""
-    if quick:
-        return {
-            "startup": lambda: startup(3),
-            "drain": lambda: _drain(size=1000, repeats=3),
-            "cells": lambda: cells.overhead(10),
-            "memory": lambda: cells.memory_per_vm(3, 1),
-            "analysis": lambda: analysis(whole=False),
-            "estate": lambda: estate(30, 1000, 50),
-            "rvtools": lambda: rvtools(1000),
-            "stores": lambda: stores(3, 1),
-            "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
-        }
     return {
-        "startup": lambda: startup(15),
-        "drain": lambda: _drain(size=3000, repeats=7),
-        "cells": lambda: cells.overhead(200),
-        "memory": lambda: cells.memory_per_vm(5, 3),
-        "analysis": lambda: analysis(whole=True),
-        "estate": lambda: estate(300, 10_000, 200),
-        "rvtools": lambda: rvtools(10_000),
-        "stores": lambda: stores(10, 4),
-        "demo": demo,
+        "startup": lambda: startup(3 if quick else 15),
+        "drain": lambda: _drain(size=1000, repeats=3) if quick else _drain(size=3000, repeats=7),
+        "cells": lambda: cells.overhead(10 if quick else 200),
+        "memory": lambda: cells.memory_per_vm(3, 1) if quick else cells.memory_per_vm(5, 3),
+        "analysis": lambda: analysis(whole=not quick),
+        "estate": lambda: estate(30, 1000, 50) if quick else estate(300, 10_000, 200),
+        "rvtools": lambda: rvtools(1000 if quick else 10_000),
+        "stores": lambda: stores(3, 1) if quick else stores(10, 4),
+        "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]) if quick else demo(),
     }
 
 

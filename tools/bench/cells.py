@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.bench import processes, task_times
 from tools.bench.bare_play import bare_cell_seconds
-from tools.bench.figure import Figure, below, not_evaluated, spread, untargeted
+from tools.bench.figure import Figure, below, not_evaluated, spread
 from tools.bench.labs import NO_DELAYS, BenchLab, running
 from tools.bench.processes import Memory
 from vnuma.store import attempts, runs, samples
@@ -64,13 +64,13 @@ def overhead(count: int) -> Iterator[Figure]:
     yield from _overhead_figures(cells, bare_cell_seconds(min(count, 40)))
     edge = _edge(cells)
     first, last = task_times.medians(parts[:edge]), task_times.medians(parts[-edge:])
-    yield untargeted(
+    yield Figure(
         f"The same, where it goes: median ms of the first {edge} cells -> the last {edge}",
         ", ".join(f"{part} {took:.0f} -> {last[part]:.0f}" for part, took in first.items()),
-        "each action from its worker's start to its result",
+        note="each action from its worker's start to its result",
     )
     if processes.available():
-        yield untargeted("The same, largest process, peak resident memory", f"{memory.resident:.0f} MB")
+        yield Figure("The same, largest process, peak resident memory", f"{memory.resident:.0f} MB")
 
 
 def _overhead_figures(cells: list[Cell], bare: float) -> Iterator[Figure]:

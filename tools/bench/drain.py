@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from tools.bench.figure import Figure, below, not_evaluated, spread, untargeted
+from tools.bench.figure import Figure, below, not_evaluated, spread
 from tools.bench.labs import BenchLab, described
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver.client.connect import connect
@@ -116,7 +116,7 @@ def _drained(what: str, server: SqlServer, size: int, repeats: int) -> Iterator[
         else:
             yield not_evaluated(what, "within 10 %", why)
     rate = rows / median(took.wall for took in mine) / 1e6
-    yield untargeted("The same, rows a second", f"{rate:.2f} Mrow/s", f"{repeats} runs, {server.driver}")
+    yield Figure("The same, rows a second", f"{rate:.2f} Mrow/s", note=f"{repeats} runs, {server.driver}")
     yield below("The same, the client's peak resident memory", peak, 150, "MB", digits=0)
 
 

@@ -42,11 +42,6 @@ def at_least(what: str, figure: float, limit: float, unit: str, digits: int = 2)
     return Figure(what, f"{figure:.{digits}f} {unit}", target=f">= {limit:g} {unit}", verdict=verdict)
 
 
-def untargeted(what: str, value: str, note: str = "") -> Figure:
-    """An explanatory figure without a target."""
-    return Figure(what, value, note=note)
-
-
 def not_evaluated(what: str, target: str, why: str) -> Figure:
     """What could not be measured here, and why."""
     return Figure(what, "", target=target, verdict="not evaluated", note=why)

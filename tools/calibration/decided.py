@@ -20,7 +20,7 @@ from tools.calibration.error_rates import (
     within_band,
 )
 from tools.calibration.one_by_one import one_by_one_cases
-from tools.calibration.truths import SD, STANDARD, Trend, Truth, draw, heavy, linear
+from tools.calibration.truths import SD, STANDARD, Trend, Truth, draw, heavy, linear, lognormal
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.simulate import BoolArray, Simulated
 from vnuma.analysis.simulate_decided import run_decided
@@ -67,7 +67,7 @@ def _hard() -> Iterator[tuple[Truth, Shape]]:
     yield replace(STANDARD, name="one arm's SD x 3", spread=one_noisy), _as_drawn
     yield replace(STANDARD, name="reference's SD x 3", spread=(3.0, 3.0, *[1.0] * 4)), _as_drawn
     yield replace(STANDARD, name="t with 3 df", boots=heavy), _as_drawn
-    yield replace(STANDARD, name="lognormal boots", boots=_lognormal), _as_drawn
+    yield replace(STANDARD, name="lognormal boots", boots=lognormal), _as_drawn
     yield replace(STANDARD, name="drift 20% over all boots", trend=linear(0.20)), _as_drawn
     yield replace(STANDARD, name="a step of 5% at boot 30", trend=_step), _as_drawn
     yield replace(STANDARD, name="sine 5%, 48 boots a period", trend=_sine), _as_drawn
@@ -76,11 +76,6 @@ def _hard() -> Iterator[tuple[Truth, Shape]]:
     yield replace(STANDARD, name="1 arm with A/A, its SD x 3", arms=1, spread=(1.0, 1.0, 3.0)), _as_drawn
     yield replace(STANDARD, name="8 arms with A/A", arms=8), _as_drawn
     yield replace(STANDARD, name="4 arms, no A/A", references=1), _as_drawn
-
-
-def _lognormal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    x = np.exp(generator.standard_normal(shape))
-    return np.asarray(SD * (x - math.exp(0.5)) / math.sqrt((math.e - 1) * math.e))
 
 
 def _course(height: Callable[[FloatArray], object]) -> Trend:

@@ -59,6 +59,11 @@ def some_arm(each: BoolArray) -> BoolArray:
     return np.asarray(each.any(axis=1))
 
 
+def any_found(result: Simulated) -> BoolArray:
+    """Per study without any effect: whether some arm is found slower or faster."""
+    return some_arm(found_slower(result, 0.0) | found_faster(result, 0.0))
+
+
 def words(
     result: Simulated, blocks: int, *, fixed_order: bool, margin: float, effect: float | FloatArray = 0.0
 ) -> _Words:
@@ -162,14 +167,13 @@ def measure(studies: Studies) -> Rates:
     truth, result = studies.truth, outcome(studies)
     blocks = studies.cells.shape[1]
     missed = np.asarray(np.abs(result.estimate) > result.unadjusted)
-    excluded = found_slower(result, 0.0) | found_faster(result, 0.0)
     said = words(result, blocks, fixed_order=truth.fixed_order, margin=MARGIN)
     return Rates(
         truth=truth,
         blocks=blocks,
         arms=tuple(Rate.of(missed[:, arm]) for arm in range(truth.arms)),
         per_comparison=Rate.of(missed),
-        family=Rate.of(some_arm(excluded)),
+        family=Rate.of(any_found(result)),
         false_word=Rate.of(some_arm(said.slower | said.faster)),
         withheld=Rate.of(some_arm(said.withheld)),
         power=tuple(Rate.of(found_slower(result, math.log1p(effect))) for effect in EFFECTS),

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from tools.calibration.case import Case, quiet
 from tools.calibration.promised_power import kept_pilots
-from tools.calibration.truths import SD, Truth, heavy, normal
+from tools.calibration.truths import SD, Truth, heavy, lognormal, normal
 from vnuma.analysis.distributions import FloatArray
-
-
-def lognormal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Very skewed: exp(N(0,1)), centred, scaled to the standard SD."""
-    scale = math.sqrt((math.e - 1) * math.e)
-    return SD / scale * (np.exp(generator.standard_normal(shape)) - math.exp(0.5))
 
 
 def wild(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:

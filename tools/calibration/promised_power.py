@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tools.calibration import truths
-from tools.calibration.error_rates import Rate, found_faster, found_slower, outcome, some_arm
+from tools.calibration.error_rates import Rate, any_found, found_slower, outcome
 from vnuma.analysis.power import blocks_to_detect, detectable_effect
 from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look
@@ -76,7 +76,7 @@ def stopping(truth: truths.Truth, target: float, studies: int, generator: np.ran
     going = np.ones(studies, dtype=bool)
     for blocks in range(first, max(CAPS) + 1):
         result = Simulated(y[going, :blocks], truth.references)
-        wrong[blocks, going] = some_arm(found_slower(result, 0.0) | found_faster(result, 0.0))
+        wrong[blocks, going] = any_found(result)
         stops = np.expm1(result.half_width_95.max(axis=1)) <= target
         stopped_at[np.flatnonzero(going)[stops]] = blocks
         going[np.flatnonzero(going)[stops]] = False

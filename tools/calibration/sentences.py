@@ -11,7 +11,7 @@ from tools.calibration.case import Case
 from tools.calibration.error_rates import (
     MARGIN,
     Rate,
-    found_faster,
+    any_found,
     found_slower,
     outcome,
     some_arm,
@@ -180,7 +180,7 @@ def _by_size(
 
 def _wrong(cells: FloatArray, truth: Truth) -> BoolArray:
     found = Simulated(cells, truth.references)
-    return some_arm(found_slower(found, 0.0) | found_faster(found, 0.0))
+    return any_found(found)
 
 
 def _sign_flips(studies: int, generator: np.random.Generator) -> Iterator[Case]:

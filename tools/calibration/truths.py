@@ -6,6 +6,7 @@ iterations, four arms against a reference with A/A, random order, and no effect.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -38,6 +39,12 @@ def heavy(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
 def skewed(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Exponential, centred: boots are never much faster, sometimes much slower."""
     return SD * (generator.standard_exponential(shape) - 1.0)
+
+
+def lognormal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Very skewed: exp(N(0,1)), centred, scaled to the standard SD."""
+    scale = math.sqrt((math.e - 1) * math.e)
+    return SD / scale * (np.exp(generator.standard_normal(shape)) - math.exp(0.5))
 
 
 def bimodal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
