@@ -36,7 +36,7 @@ def test_a_fix_without_a_known_shape_makes_no_variables() -> None:
 FIXABLE = [
     case
     for case in read_cases()
-    if case.expect == "fail" and case.rule in {"T05", "T06", "T11", "T14", "T17", "A06", "A09"}
+    if case.expect == "fail" and case.rule in {"T05", "T06", "T09", "T11", "T12", "T14", "T17", "A06", "A09"}
     if "superseded_by" not in case.data
 ]
 

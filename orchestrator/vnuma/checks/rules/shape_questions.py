@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from vnuma.checks.facts import Facts
@@ -9,6 +10,7 @@ from vnuma.checks.finding import Fix, ObjectKind
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import host_shape, lie_evenly
 from vnuma.domain.topology.prediction import Prediction
+from vnuma.domain.vm.change import change_to
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.setting import Settings
 
@@ -102,6 +104,22 @@ def split_over(facts: Facts, nodes: int) -> Fix:
 
 
 def node_per_socket(facts: Facts, nodes: int) -> Fix:
+    """As many sockets as nodes, each a node on this release; without the CPU hot-add that would hide them."""
+    fix = _sockets_as_nodes(facts, nodes)
+    settings = facts.vm.settings
+    if nodes == 1 or settings.get("cpuHotAddEnabled") is not True or settings.get(esxi.EXPOSE) is True:
+        return fix
+    if not change_to(settings, fix.settings):
+        return NO_HOT_ADD
+    return replace(
+        fix,
+        text=f"{fix.text} {NO_HOT_ADD.text}",
+        arm={**fix.arm, **NO_HOT_ADD.arm},
+        settings={**fix.settings, **NO_HOT_ADD.settings},
+    )
+
+
+def _sockets_as_nodes(facts: Facts, nodes: int) -> Fix:
     """As many sockets as nodes, with the settings of this release that make each socket a node."""
     size = facts.vcpus // nodes
     if facts.has_virtual_numa:

@@ -67,7 +67,7 @@ def _hot_add(facts: Facts) -> Fail:
     if facts.has_virtual_numa:
         fix = Fix(
             "Turn CPU hot-add off with the VM off, or set exposeVnumaOnCpuHotadd.",
-            arm={"expose_vnuma_on_hot_add": "on"},
+            arm=NO_HOT_ADD.arm,
             settings=NO_HOT_ADD.settings,
         )
     return Fail(
