@@ -207,3 +207,18 @@ def test_a_target_that_lacks_a_part_which_the_study_needs_is_refused(
     else:
         with pytest.raises(InputError, match=f"box .*{lacks}"):
             study_targets(inventory, parsed)
+
+
+@pytest.mark.parametrize(("workload", "may_go_without"), [("page_cache", True), ("cross_join", False)])
+def test_only_a_guest_used_by_its_shell_is_sent_away_from_vcenter(
+    workload: str, tmp_path: Path, *, may_go_without: bool
+) -> None:
+    """Without vnuma_vcenter a study of SQL Server would be refused next."""
+    inventory = tmp_path / "hosts.json"
+    inventory.write_text(json.dumps({"all": {"hosts": {"box": _GIVEN}}}), encoding="utf-8")
+    study = f"name: a\nvm: box\n{AS_IT_IS.replace('page_cache', workload)}"
+
+    with pytest.raises(InputError) as refused:
+        study_targets(inventory, parse_study(study, "study"))
+
+    assert ("vnuma_vcenter" in str(refused.value.fix)) == may_go_without

@@ -56,17 +56,17 @@ def _target_in(hosts: Mapping[str, HostVariables], inventory: Path, name: str) -
 
 def study_targets(inventory: Path, study: Study) -> dict[str, Target]:
     """The targets of a study. Raises InputError for one that lacks a part which the study needs."""
-    targets = read_targets(inventory, study.vms)
+    targets, uses_sql = read_targets(inventory, study.vms), "sql_server" in study.workload.needs
+    as_it_is = " To measure the guest as it is, name an inventory host without vnuma_vcenter."
     for target in targets.values():
         if study.shapes:
             _ = target.hypervisor
         elif target.vcenter:
             raise InputError(
                 f"{target.name} is a VM in a vCenter, but no arm of the study shapes it (topology: keep).",
-                fix="Give each arm a topology. To measure the guest as it is, name an inventory host without "
-                "vnuma_vcenter.",
+                fix=f"Give each arm a topology.{'' if uses_sql else as_it_is}",
             )
-        if "sql_server" in study.workload.needs:
+        if uses_sql:
             _ = target.hypervisor, target.server
     return targets
 
