@@ -206,7 +206,7 @@ _ADVISORY_LOCK = 0x766E756D61
 """A fixed number that all versions of the product share ("vnuma" in ASCII)."""
 
 
-def upgrade(engine: Engine, place: Place, *, revision: str = HEAD) -> None:
+def upgrade(engine: Engine, place: Place) -> None:
     """Migrate in one transaction, once, even if several processes try at the same time.
 
     SQLite's BEGIN IMMEDIATE admits one writer; PostgreSQL takes an advisory lock. A second process finds the
@@ -216,7 +216,7 @@ def upgrade(engine: Engine, place: Place, *, revision: str = HEAD) -> None:
         if not place.is_sqlite:
             lock_schema(conn)
             act_as_owner(conn, place)
-        upgrade_in(conn, place, revision=revision)
+        upgrade_in(conn, place)
 
 
 def upgrade_in(conn: Connection, place: Place, *, revision: str = HEAD) -> None:
