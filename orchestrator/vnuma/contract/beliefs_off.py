@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from pyVmomi import vim, vmodl
 
-from vnuma.contract.clone import ACCEPTED, DEFAULT, KEY, Clone, key_spec
+from vnuma.contract.clone import ACCEPTED, DEFAULT, KEY, Clone
 from vnuma.contract.suite import expect, source
 from vnuma.contract.vm import API, cpus_for, number, other_cores
 from vnuma.domain.vm.change import Edit
@@ -27,8 +27,8 @@ def test_version_stale_is_refused(asked: Clone) -> None:
     stale = asked.vm().change_version
     asked.asked_for(**{KEY: DEFAULT if asked.settings().get(KEY) != DEFAULT else None})
     vm = asked.vm()
-    spec = key_spec(KEY, "10")
-    spec.changeVersion = stale
+    option = vim.option.OptionValue(key=KEY, value="10")
+    spec = vim.vm.ConfigSpec(changeVersion=stale, extraConfig=[option])
     seen = asked.refusal_of([Edit(KEY, vm.settings.get(KEY), "10")], spec)
     kept = asked.settings() == vm.settings
     expect((vm.change_version != stale, seen, kept), (True, "ConcurrentAccess", True))

@@ -63,11 +63,6 @@ NOTHING = "Nothing was changed."
 Say = Callable[[str], None]
 
 
-def key_spec(key: str, value: str) -> vim.vm.ConfigSpec:
-    """A request for one extraConfig key."""
-    return vim.vm.ConfigSpec(extraConfig=[vim.option.OptionValue(key=key, value=value)])
-
-
 @dataclass(frozen=True)
 class Clone(AskedVm):
     """A test clone under its lease. Changes are in the store and the audit log before they are made."""
