@@ -22,10 +22,6 @@ def _aliases(first: str, line: str, levels: int) -> str:
     return "\n".join(lines) + f"\ntitle: *a{levels - 1}\n"
 
 
-def _arms(count: int) -> str:
-    return f"arms: [{', '.join(f'{{topology: 1x16, name: a{n}}}' for n in range(count))}]"
-
-
 _TEN = ", ".join(["{0}"] * 10)
 _NUMBERS = ", ".join(map(str, range(1, 101)))
 _TEXTS = {
