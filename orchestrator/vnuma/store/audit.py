@@ -29,7 +29,8 @@ class AuditLine:
 
     A change has a line before it, `intended`, and one after it: `made`, `failed`, or `unknown` if vSphere's
     answer was lost or it reads back differently; the reason is in `detail`. A change that stays `intended`
-    may have been made: its process ended. `noted` changes nothing.
+    may have been made: its process ended. The line after it has the change where the one before it could not
+    be written. `noted` changes nothing.
     `home` is where the line's file is. Lines of 0.1.0 have neither outcome nor home.
     """
 
@@ -55,9 +56,11 @@ def changes(lines: Iterable[AuditLine]) -> tuple[AuditLine, ...]:
     """The changes, each with its outcome, and the notes of these lines, which are in the order of writing."""
     found: list[AuditLine] = []
     begun: dict[tuple[str, str | None, str], int] = {}
-    for line in map(_of_this_version, lines):
+    for stored in lines:
+        line = _of_this_version(stored)
         key = (line.vm_key, line.run, line.action)
-        if line.outcome in ("failed", "unknown") or (line.outcome == "made" and not line.change):
+        ends = line.outcome == "failed" if stored.outcome is None else not line.change
+        if ends and line.outcome in ("made", "failed", "unknown"):
             intent = begun.pop(key, None)
             if intent is not None:
                 found[intent] = replace(found[intent], outcome=line.outcome, detail=line.detail)

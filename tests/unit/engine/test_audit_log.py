@@ -452,3 +452,26 @@ def test_a_log_that_cannot_be_read_is_named_without_the_systems_words(tmp_path: 
             list(read_audit_file(file))
         assert "Errno" not in caught.value.what
         assert caught.value.fix
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["made", "unknown"])
+def test_an_outcome_whose_intention_could_not_be_written_ends_no_earlier_change(
+    tmp_path: Path, *, fails: bool
+) -> None:
+    """A kill left a change without an outcome; a restore on a full disk writes only how its own ended."""
+    store = new_store(tmp_path / "vnuma.db")
+    journal = Journal(store, "key", "sql16", on_store_error=lambda _: None)
+    path, off, on = audit_file(store.place), Edit("power", "on", "off"), Edit("power", "off", "on")
+    with suppress(KeyboardInterrupt), journal.change("power", [off]):
+        raise KeyboardInterrupt
+    kept = path.rename(tmp_path / "kept")
+    path.mkdir()
+
+    with suppress(VCenterUnreachable), journal.change("power", [on]):
+        path.rmdir()
+        kept.rename(path)
+        if fails:
+            raise VCenterUnreachable("It is away.")
+
+    found = [(line.outcome, edits_of([line])) for line in audit_lines(store, None)]
+    assert found == [("intended", [off]), ("unknown" if fails else "made", [on])]

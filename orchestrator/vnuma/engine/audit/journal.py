@@ -75,14 +75,15 @@ class Journal:
         """
         edits = list(edits)
         change = [{"setting": e.setting, "before": e.before, "after": e.after} for e in edits]
-        self._write(action, "intended", None, change)
+        # Else its outcome would count as that of an earlier change, which a kill left without one.
+        untold = () if self._write(action, "intended", None, change) else change
         try:
             yield
         except VnumaError as error:
-            self._write(action, "unknown" if isinstance(error, _UNCERTAIN) else "failed", error.what)
+            self._write(action, "unknown" if isinstance(error, _UNCERTAIN) else "failed", error.what, untold)
             raise
         self.made.extend(edits)
-        self._write(action, "made", None)
+        self._write(action, "made", None, untold)
 
     def note(self, action: str, detail: str) -> None:
         """Record something that changes nothing."""
@@ -90,7 +91,8 @@ class Journal:
 
     def _write(
         self, action: str, outcome: Outcome, detail: str | None, change: Sequence[dict[str, Any]] = ()
-    ) -> None:
+    ) -> bool:
+        """Write a line. Returns whether that worked."""
         run = self.run
         line = AuditLine(
             utc_now(),
@@ -111,6 +113,8 @@ class Journal:
                 finished.enter_context(new_line(audit_file(self.store.place), line))
         except StoreError as error:
             self.on_store_error(error)
+            return False
+        return True
 
 
 def note_of_run(store: Store, run: Run, action: str, detail: str) -> None:
