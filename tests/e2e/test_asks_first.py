@@ -24,7 +24,7 @@ def test_a_no_changes_nothing(vnuma_home: Path, lab_binary: Path, monkeypatch: p
     for part in (
         "SIMULATED",
         "sql16",
-        "36 power-cycles",
+        "48 power-cycles",
         "numCoresPerSocket",
         "Time",
         "Restored",

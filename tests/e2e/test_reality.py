@@ -43,7 +43,8 @@ def dakic(folder: Path, **changes: Any) -> Path:
     """The 2019 paper's study in its shape, with one block of few rows."""
     study = yaml.safe_load((STUDIES / "dakic2019.yml").read_text(encoding="utf-8"))
     study |= {name: SMALL[name] for name in ("dataset", "quiet", "power", "limits")}
-    study["design"] |= {"blocks": 1}
+    kept = {name: value for name, value in study["design"].items() if name not in ("stop", "max_blocks")}
+    study["design"] = kept | {"blocks": 1}
     # shutdown_slow: one of the scenario's shutdowns is late
     study["power"] = study["power"] | {"shutdown_timeout_s": 1}
     study["workload"] |= {"sizes": [20], "forms": ["client"]}
