@@ -109,7 +109,7 @@ def _largest(
     vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: PlannedGuest
 ) -> tuple[int, int] | None:
     """The size with the most vCPUs, then the most whole nodes of memory, that has a shape worth testing."""
-    most, node = min(host.cores for host in hosts), min(host.node_memory_mb for host in hosts)
+    most, node = min(host.cores for host in hosts), min(host.local_memory_mb for host in hosts)
     whole = min(len(host.numa_nodes) for host in hosts) * node
     sizes = {
         min(memory_mb, whole or memory_mb),
@@ -142,7 +142,7 @@ def _judged(
         most,
         sql_limit(guest.sql_edition, guest.sql_major),
         {host.name: has for host in hosts if (has := _has_only(vcpus, memory_mb, host))},
-        all(vcpus > host.threads or 0 < host.memory_mb < memory_mb for host in hosts),
+        all(vcpus > host.threads or 0 < host.largest_vm_mb < memory_mb for host in hosts),
         vcpus >= guest.many_groups_from,
         esxi.beyond_hardware(vcpus, memory_mb, hardware),
     )
@@ -170,7 +170,7 @@ def planned_vm(settings: Settings, hardware: int) -> VmFacts:
 
 
 def _nodes_needed(vcpus: int, memory_mb: int, host: HostFacts) -> int:
-    by_memory = ceil(memory_mb / host.node_memory_mb) if host.node_memory_mb else 1
+    by_memory = ceil(memory_mb / host.local_memory_mb) if host.local_memory_mb else 1
     return max(ceil(vcpus / host.cores_per_node), by_memory)
 
 
@@ -185,7 +185,7 @@ def _has_only(vcpus: int, memory_mb: int, host: HostFacts) -> str:
         has.append(f"{host.threads} logical CPUs")
     elif vcpus > host.cores:
         has.append(f"{host.cores} cores")
-    if 0 < host.memory_mb < memory_mb:
+    if 0 < host.largest_vm_mb < memory_mb:
         has.append(f"{host.memory_mb / 1024:.4g} GB")
     return " and ".join(has)
 

@@ -59,7 +59,7 @@ def too_large(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
     wanted = vm.settings.get("memoryMB")
     if not isinstance(wanted, int):
         return
-    small = {host.name: host.memory_mb for host in hosts if 0 < host.memory_mb < wanted}
+    small = {host.name: host.memory_mb for host in hosts if 0 < host.largest_vm_mb < wanted}
     if small:
         least = min(small.values())
         words = f"does not fit: {wanted / 1024:.4g} GB on a host of {least / 1024:.4g} GB"

@@ -202,6 +202,11 @@ class Facts:
         return self.host.node_memory_mb
 
     @property
+    def local_memory_mb(self) -> int:
+        """The most memory of a VM that this node holds. Raises Unknown as `node_memory_mb`."""
+        return self.host.local_memory_mb if self.node_memory_mb else 0
+
+    @property
     def prediction(self) -> Prediction:
         """The guest's topology after a power-on now. Raises Unknown without what decides it."""
         self.require_whole_sockets()

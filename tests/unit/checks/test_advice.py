@@ -104,13 +104,19 @@ def test_more_memory_than_the_host_has_does_not_fit() -> None:
     assert all("does not fit: 900 GB on a host of 768 GB" in one.reasons for one in advice.candidates)
 
 
-@pytest.mark.parametrize(("memory_gb", "sure"), [(224, True), (240, False), (256, False)])
-def test_memory_of_a_whole_node_is_not_called_local(memory_gb: int, sure: bool) -> None:
+@pytest.mark.parametrize(("memory_gb", "sure"), [(224, True), (240, False), (254, False)])
+def test_memory_of_nearly_a_whole_node_is_not_called_local(memory_gb: int, sure: bool) -> None:
     """ESXi and other VMs need a part of each node: 226 of 256 GB were the most that a VM got."""
     (first, *_) = advice_for(16, memory_gb, "2x28/256@8.0").worth(Worth.HAVING)
 
     assert any("all memory is local" in reason for reason in first.reasons) is sure
     assert any("may be remote" in reason for reason in first.reasons) is not sure
+
+
+def test_memory_of_a_whole_node_needs_two() -> None:
+    """The VM's overhead has no room left, whatever figures a person gave for the host."""
+    assert advice_for(24, 384, "2x28/384@8.0").nodes_needed == 2
+    assert advice_for(24, 380, "2x28/384@8.0").nodes_needed == 1
 
 
 def test_an_edition_rules_out_sockets_that_it_does_not_use() -> None:
@@ -248,7 +254,7 @@ def test_the_study_of_an_advice_is_valid_and_possible(
     ("vcpus", "memory_gb", "spec", "largest"),
     [
         (80, 256, "2x28/384@8.0", (56, 256 * GB)),
-        (2, 200, "2x28/128@8.0", (2, 128 * GB)),
+        (2, 200, "2x28/128@8.0", (2, 128 * GB * 128 // 129)),
         (23, 64, "2x12/128@8.0", (22, 64 * GB)),
         (16, 64, "2x16/96@8.0", None),
     ],

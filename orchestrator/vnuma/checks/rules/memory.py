@@ -71,12 +71,12 @@ def _overcommitted(facts: Facts) -> bool:
 )
 def m02(facts: Facts) -> Fail | None:
     host, node = facts.host, facts.node_memory_mb
-    if facts.memory_mb > host.memory_mb:
+    if facts.memory_mb > host.largest_vm_mb:
         return Fail(
             {"memory": gigabytes(facts.memory_mb), "host memory": gigabytes(host.memory_mb)},
             Fix("Give the VM less memory than the host has, or another host."),
             severity=Severity.BLOCK,
-            title="The VM has more memory than its host",
+            title="The VM's memory does not fit its host",
         )
     running = known(host.powered_on_mb, "the memory of other VMs on the host")
     others = known(host.running_mb, "the memory of other VMs on the host") - running.get(facts.vm.moid, 0)

@@ -64,12 +64,12 @@ def poor_nodes(nodes: int, smallest: int, fewest: int, every: int) -> bool:
 
 def fits_memory(facts: Facts) -> bool:
     """Whether the VM's memory fits the host's smallest NUMA node."""
-    return facts.memory_mb <= facts.node_memory_mb
+    return facts.memory_mb <= facts.local_memory_mb
 
 
 def nodes_for_memory(facts: Facts) -> int:
     """The fewest host NUMA nodes whose memory holds the VM's."""
-    return ceil(facts.memory_mb / facts.node_memory_mb)
+    return ceil(facts.memory_mb / facts.local_memory_mb)
 
 
 def shape_of(facts: Facts) -> dict[str, str]:

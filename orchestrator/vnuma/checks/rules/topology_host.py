@@ -102,7 +102,7 @@ def t19(facts: Facts) -> Fail | None:
     facts.require_whole_sockets()
     settings, hosts = without_stored(facts.vm.settings), cluster.shapes.values()
     seen = {predict(host_shape(host), settings, facts.hardware).node_sizes for host in hosts}
-    local = {facts.memory_mb <= host.node_memory_mb for host in hosts}
+    local = {facts.memory_mb <= host.local_memory_mb for host in hosts}
     alike = len(seen) == 1 and len(local) == 1
     smallest = min(hosts, key=lambda host: (host.cores_per_node, host.node_memory_mb))
     shapes = {"host shapes": "; ".join(_shape(host) for host in hosts)}
@@ -111,7 +111,7 @@ def t19(facts: Facts) -> Fail | None:
         shapes if alike else {**shapes, "predicted nodes": counts},
         Fix(
             f"Size the VM for {smallest.name}: at most {smallest.cores_per_node} vCPUs and "
-            f"{gigabytes(smallest.node_memory_mb)} per node."
+            f"{gigabytes(smallest.local_memory_mb)} per node."
         ),
         severity=Severity.INFO if alike else None,
         object=("cluster", cluster.name, cluster.moid),

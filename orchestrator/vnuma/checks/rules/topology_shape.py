@@ -226,8 +226,8 @@ def _is_even(facts: Facts, needed: int) -> bool:
     "T09",
     Severity.WARN,
     "More memory than its NUMA nodes have",
-    condition="memory exceeds that of the host NUMA nodes that the vCPUs need (ESXi does not count memory), "
-    "or of the nodes that are set",
+    condition="memory and the VM's overhead (1/128 of it) exceed the host NUMA nodes that the vCPUs need "
+    "(ESXi does not count memory), or the nodes that are set",
     consequence=(
         "The guest sees only these nodes, but part of its memory is on another: remote, and the guest cannot "
         "know (published example: 226 GB local, 155 GB remote)."
@@ -256,7 +256,7 @@ def _spread_for_memory(facts: Facts) -> Fix:
         return Fix(f"Reduce memory: all {every} nodes of the host hold less than this.")
     if nodes := even_nodes(facts, least):
         return node_per_socket(facts, nodes)
-    fitting = gigabytes(nodes_needed(facts) * facts.node_memory_mb)
+    fitting = gigabytes(nodes_needed(facts) * facts.local_memory_mb)
     return Fix(f"Reduce memory to {fitting}, or use a number of vCPUs that {least} divides.")
 
 

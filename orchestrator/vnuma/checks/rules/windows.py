@@ -148,7 +148,7 @@ def _nodes_for_all(facts: Facts) -> tuple[int, str]:
     where that decides.
     """
     by_vcpus = even_nodes(facts) or nodes_needed(facts)
-    memory, node = facts.vm.settings.get("memoryMB"), facts.host.node_memory_mb
+    memory, node = facts.vm.settings.get("memoryMB"), facts.host.local_memory_mb
     by_memory = ceil(memory / node) if isinstance(memory, int) and node else 0
     if by_memory <= by_vcpus or not facts.host.node_memory_estimated:
         return max(by_vcpus, by_memory), ""

@@ -83,7 +83,7 @@ class Forecast:
     too_wide: bool
     """More vCPUs than the host has cores."""
     too_large: bool
-    """More memory than the host has."""
+    """More memory than the host holds."""
     stays_off: str
     """Why the VM does not power on with its manual node size (T13); empty if it does."""
     not_allowed: str
@@ -107,6 +107,8 @@ class Forecast:
     @property
     def memory_doubt(self) -> str:
         """Why memory that fits may be remote all the same; empty if nothing speaks for it."""
+        if self.remote_mb or self.too_large:
+            return ""
         if MOST_SEEN_LOCAL < self.fullest <= 1:
             needed = ", of which ESXi and other VMs need a part"
         elif self.estimated and _LEAST_IN_DOUBT < self.fullest <= 1:
@@ -167,13 +169,13 @@ def forecast(
         sql_cpu_nodes_online=_online(sizes, by_sql.cores),
         by_sql=by_sql,
         by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
-        remote_mb=sum(max(0, part - node) for part in parts) if node and memory_mb else None,
+        remote_mb=sum(max(0, part - host.local_memory_mb) for part in parts) if node and memory_mb else None,
         fullest=max(*parts, memory_mb / len(host.numa_nodes)) / node if node else 0,
         estimated=host.node_memory_estimated,
         not_started=_not_started(max(seen.node_sizes), guest.sql_major),
         split=_split(max(seen.node_sizes), guest),
         too_wide=vcpus > host.cores,
-        too_large=memory_mb > host.memory_mb > 0,
+        too_large=memory_mb > host.largest_vm_mb > 0,
         stays_off=_stays_off(power_on),
         not_allowed=f"R08: {beyond}" if (beyond := beyond_hardware(vcpus, memory_mb, hardware)) else "",
     )

@@ -46,6 +46,14 @@ class NumaNode:
     memory_mb: int
 
 
+def _without_overhead(memory_mb: int) -> int:
+    """What is left for a VM's own memory. The overhead is about 1/128 of that.
+
+    Source: "Overhead Memory on Virtual Machines", vSphere Resource Management (140 MB for 16 GB).
+    """
+    return memory_mb * 128 // 129
+
+
 @dataclass(frozen=True)
 class HostFacts:
     """An ESXi host: what decides placement and comparability."""
@@ -106,8 +114,18 @@ class HostFacts:
 
     @cached_property
     def node_memory_mb(self) -> int:
-        """Memory of the smallest NUMA node, which a VM must fit."""
+        """Memory of the smallest NUMA node."""
         return min(node.memory_mb for node in self.numa_nodes)
+
+    @cached_property
+    def local_memory_mb(self) -> int:
+        """The most memory of a VM that the smallest NUMA node holds beside the VM's overhead."""
+        return _without_overhead(self.node_memory_mb)
+
+    @property
+    def largest_vm_mb(self) -> int:
+        """The most memory of a VM that the host holds beside the VM's overhead."""
+        return _without_overhead(self.memory_mb)
 
     @cached_property
     def running_mb(self) -> int | None:
