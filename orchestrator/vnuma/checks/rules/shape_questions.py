@@ -104,22 +104,6 @@ def split_over(facts: Facts, nodes: int) -> Fix:
 
 
 def node_per_socket(facts: Facts, nodes: int) -> Fix:
-    """As many sockets as nodes, each a node on this release; without the CPU hot-add that would hide them."""
-    fix = _sockets_as_nodes(facts, nodes)
-    settings = facts.vm.settings
-    if nodes == 1 or settings.get("cpuHotAddEnabled") is not True or settings.get(esxi.EXPOSE) is True:
-        return fix
-    if not change_to(settings, fix.settings):
-        return NO_HOT_ADD
-    return replace(
-        fix,
-        text=f"{fix.text} {NO_HOT_ADD.text}",
-        arm={**fix.arm, **NO_HOT_ADD.arm},
-        settings={**fix.settings, **NO_HOT_ADD.settings},
-    )
-
-
-def _sockets_as_nodes(facts: Facts, nodes: int) -> Fix:
     """As many sockets as nodes, with the settings of this release that make each socket a node."""
     size = facts.vcpus // nodes
     if facts.has_virtual_numa:
@@ -140,6 +124,22 @@ def _sockets_as_nodes(facts: Facts, nodes: int) -> Fix:
         f"Set {size} cores per socket{words}: {nodes} nodes.",
         arm={"topology": f"{nodes}x{size}", "vnuma_nodes": nodes},
         settings={"numCoresPerSocket": size, **keys},
+    )
+
+
+def nodes_for_memory_alone(facts: Facts, nodes: int) -> Fix:
+    """A node per socket, without the CPU hot-add that hides it: T11 and T12 do not warn for memory alone."""
+    fix = node_per_socket(facts, nodes)
+    settings = facts.vm.settings
+    if nodes == 1 or settings.get("cpuHotAddEnabled") is not True or settings.get(esxi.EXPOSE) is True:
+        return fix
+    if not change_to(settings, fix.settings):
+        return NO_HOT_ADD
+    return replace(
+        fix,
+        text=f"{fix.text} {NO_HOT_ADD.text}",
+        arm={**fix.arm, **NO_HOT_ADD.arm},
+        settings={**fix.settings, **NO_HOT_ADD.settings},
     )
 
 

@@ -15,6 +15,7 @@ from vnuma.checks.rules.shape_questions import (
     node_per_socket,
     node_size_is_set,
     nodes_for_memory,
+    nodes_for_memory_alone,
     nodes_needed,
     nodes_of,
     shape_of,
@@ -152,7 +153,7 @@ def _show_nodes(facts: Facts) -> Fix:
         return lower
     needed = nodes_for_memory(facts)
     nodes = even_nodes(facts, needed) if needed > 1 else 0
-    return node_per_socket(facts, nodes) if nodes else lower
+    return nodes_for_memory_alone(facts, nodes) if nodes else lower
 
 
 @rule(
@@ -255,7 +256,7 @@ def _spread_for_memory(facts: Facts) -> Fix:
     if least > every:
         return Fix(f"Reduce memory: all {every} nodes of the host hold less than this.")
     if nodes := even_nodes(facts, least):
-        return node_per_socket(facts, nodes)
+        return nodes_for_memory_alone(facts, nodes)
     fitting = gigabytes(nodes_needed(facts) * facts.local_memory_mb)
     return Fix(f"Reduce memory to {fitting}, or use a number of vCPUs that {least} divides.")
 
