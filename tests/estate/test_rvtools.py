@@ -400,3 +400,12 @@ OPEN = {
     *("T24", "M03"),  # SQL Server
     *("M05", "M06", "M09", "M10", "R06"),  # esxtop, and what is read for a single VM
 }
+
+
+def test_a_workbook_of_rvtools_is_not_read_as_a_design_table(tmp_path: Path) -> None:
+    """Its memory is in MiB; the sentence names the option that reads it."""
+    workbook = write(tmp_path / "export.xlsx", export())
+
+    refused = vnuma_here("check", workbook)
+
+    assert (refused.code, "--rvtools" in refused.err) == (3, True), refused.text

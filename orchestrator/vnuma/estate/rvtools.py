@@ -12,7 +12,7 @@ from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import bounded_bytes, decoded
 from vnuma.estate.rvtools_hosts import Hosts, read_hosts
 from vnuma.estate.rvtools_vms import read_vms
-from vnuma.estate.table import csv_tables
+from vnuma.estate.table import csv_tables, has_rvtools_headers
 from vnuma.estate.workbook import Sheet, Workbook, read_workbook
 
 _VM_KEYS = {
@@ -154,16 +154,15 @@ def _open(path: Path) -> tuple[Mapping[str, Sheet], list[Unseen]]:
 _CSV = re.compile(r"(.*tab)vInfo\.csv", re.IGNORECASE)
 """RVTools_tabvInfo.csv, as `RVTools -c ExportAll2csv` names it; the other sheets are beside it."""
 _MOST_BYTES = 64_000_000
-_OWN = frozenset({"Powerstate", "Template", "VI SDK Server"})
 
 
 def is_rvtools_csv(path: Path) -> bool:
-    """Whether this is the sheet vInfo of an export as CSV: its memory is in MiB, its templates are no VMs."""
+    """Whether this is the sheet vInfo of an export as CSV."""
     if path.suffix.lower() != ".csv":
         return False
     with reading(path), path.open("rb") as file:
         first = decoded(file.read(_HEAD)).partition("\n")[0]
-    return bool(_CSV.fullmatch(path.name)) or len({name for name in _OWN if name in first}) > 1
+    return bool(_CSV.fullmatch(path.name)) or has_rvtools_headers(first)
 
 
 _HEAD = 16_384

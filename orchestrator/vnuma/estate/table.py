@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, Unseen
@@ -108,9 +109,22 @@ def read_table(path: Path) -> Estate:
         sheet, numbers = _csv(design_vm.decoded(design_vm.bounded_bytes(path, _MOST_BYTES, "a design table")))
     else:
         sheet, numbers = read_first_sheet(path, COLUMNS, _NEEDED, _TITLE_ROWS) or (Sheet("", {}), ())
+    if has_rvtools_headers(" ".join(sheet.others)):
+        raise InputError(
+            f"{path} is an export of RVTools, not a design table.",
+            fix=f"Check it with: vnuma check --rvtools {quote(str(path))}",
+        )
     if not is_table(sheet):
         raise InputError(f"{path} has no columns that describe VMs.", fix=_EXAMPLE)
     return estate_of_table(path, sheet, numbers, has_lines=is_text)
+
+
+_RVTOOLS = ("Powerstate", "Template", "VI SDK Server")
+
+
+def has_rvtools_headers(headers: str) -> bool:
+    """Whether these are RVTools' headers: its memory is in MiB, and its templates are no VMs."""
+    return sum(name in headers for name in _RVTOOLS) > 1
 
 
 def is_table(sheet: Sheet) -> bool:
