@@ -326,6 +326,7 @@ def test_a_vmx_file_with_a_key_twice_is_not_checked(tmp_path: Path) -> None:
 
 XXE = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><Envelope>&f;</Envelope>'
 REFUSED = {
+    "Terraform's configuration": ("main.tf", b'resource "a" "b" {}', "configuration"),
     "no vmx": ("vm.vmx", b"hello\n", "not a .vmx"),
     "empty vmx": ("vm.vmx", b"", "not a .vmx"),
     "too large": ("vm.vmx", b"x" * 1_000_001, "larger than"),

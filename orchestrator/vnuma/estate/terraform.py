@@ -122,6 +122,11 @@ def _document(path: Path) -> Mapping[str, Any]:
         with reading(path), path.open("rb") as file:
             document = bounded_input.read_json(file.read(_MOST_BYTES + 1), most_bytes=_MOST_BYTES)
     except ValueError as error:
+        if path.suffix.lower() == ".tf":
+            raise InputError(
+                f"{path} is Terraform's configuration; its plan is read.",
+                fix=f"Make a plan with: terraform plan -out PLAN. {_SHOW}",
+            ) from error
         raise InputError(
             f"{path} is not a Terraform plan or state in JSON{_cause(error)}.", fix=_SHOW
         ) from error
