@@ -25,7 +25,7 @@ def study_text(advice: Advice, *, vm: str, name: str, memory_mb: int) -> str:
 # Written by vnuma advise. The VM should be a test clone.
 name: {name}
 title: Topologies of a {shape.vcpus}-vCPU SQL Server VM
-vm: {vm}
+vm: {vm}  # the name of a host in the inventory
 vcpus: {shape.vcpus}
 reference: {shape}
 arms:

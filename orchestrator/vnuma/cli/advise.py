@@ -72,7 +72,8 @@ def advise(
         say(filled(sentence, width() or len(sentence)))
     say("\n".join(_text(advice, count)))
     if write:
-        say(f"\nWritten  {write}\nNext     vnuma plan {write}")
+        named = "" if asked.vm else f"write a host of the inventory as vm: in {write}, then "
+        say(f"\nWritten  {write}\nNext     {named}vnuma plan {write}")
 
 
 def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:

@@ -27,6 +27,16 @@ def test_advice_is_shown_and_its_study_written(tmp_path: Path) -> None:
     assert (again.code, "exists already" in again.err) == (3, True)
 
 
+def test_a_study_of_a_vm_without_a_name_asks_for_one_before_its_plan(tmp_path: Path) -> None:
+    """The plan needs a host of the inventory, which only the person knows."""
+    shown = vnuma_here(*PAPER, "--write", tmp_path / "advised.yml")
+    named = vnuma_here(*PAPER, "--vm", "sql16", "--write", tmp_path / "named.yml")
+
+    assert "host of the inventory" in shown.out
+    assert "host of the inventory" not in named.out
+    assert "inventory" in (tmp_path / "advised.yml").read_text(encoding="utf-8")
+
+
 def test_scripts_get_every_candidate_as_json() -> None:
     """With what has to be set for it."""
     document = json.loads(vnuma_here(*PAPER, "--format", "json").out)
