@@ -392,7 +392,7 @@ def test_an_estate_s_export_has_a_topology_for_each_vm(tmp_path: Path) -> None:
     assert always >= {rule.id for rule in result.rules if rule.id[0] in "TAM"} - OPEN
     (evaluated,) = result.coverage.values()
     (assumed,) = result.assumed_rules.values()
-    assert (evaluated, assumed) == (46, 18)
+    assert (evaluated, assumed) == (46, 16)
 
 
 OPEN = {
