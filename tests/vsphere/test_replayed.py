@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from tests.support.cli import Ran, vnuma_here
 from tests.support.replay import FOLDER, replaying
+from vnuma import logins
 from vnuma.contract.page import SEEN_FOR_REAL
 from vnuma.contract.suite import Verdict
 from vnuma.contract.vcenter import ask_vcenter
@@ -57,6 +58,12 @@ def _site(folder: Path, port: int, ca_file: Path, vm: str) -> Site:
 def _require_recordings() -> None:
     if not FOLDER.is_dir():
         pytest.skip("no recordings of real servers here")
+
+
+@pytest.fixture(autouse=True)
+def _each_connection_logs_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay has no sessions to share, and a play that ran in this process may have begun to share them."""
+    monkeypatch.setattr(logins, "_sharing", [])
 
 
 @pytest.fixture(scope="module")
