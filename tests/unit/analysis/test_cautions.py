@@ -183,7 +183,7 @@ def test_a_column_that_varies_far_more_is_named(column: int) -> None:
 
 
 def test_columns_that_vary_alike_are_no_caution() -> None:
-    """Beyond the 10% point of F one of six columns is, in every second study: that is no news."""
+    """In every second study one of six columns lies beyond the 10% point of F, so this is not a warning."""
     warned = sum(
         item.id == "variance_gate"
         for seed in range(60)

@@ -85,7 +85,7 @@ def test_between_two_cells_the_run_is_in_the_block_of_the_latest(going: Going) -
 
 
 def test_only_a_request_that_is_repeated_counts_as_a_retry(going: Going) -> None:
-    """The words of a wait are no retry."""
+    """The words of a wait do not count as a retry."""
     vm = going.leased.vm
     patience = VCenterRetry(60)
     report_wait(going.store, vm, RESTORING, lambda _: None)("powering it on")
