@@ -110,11 +110,22 @@ class Steps:
     def measure(self, context: VmContext) -> Attempt:
         """The next cell, from its shape to its last sample."""
         attempt = self.shape(context)
+        self._measure_shaped(context, attempt)
+        return attempt
+
+    def measure_all(self, context: VmContext) -> str:
+        """Every cell that is left; returns why none is left."""
+        while isinstance(claimed := claim_next_cell(context), Claim):
+            attempt = Attempt.of(claimed)
+            shape_cell(context, attempt)
+            self._measure_shaped(context, attempt)
+        return claimed.why
+
+    def _measure_shaped(self, context: VmContext, attempt: Attempt) -> None:
         boot_cell(context, attempt)
         ready_cell(context, attempt)
         prepare_cell(context, attempt)
         measure_cell(context, attempt)
-        return attempt
 
     @property
     def samples(self) -> list[StoredSample]:

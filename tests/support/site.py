@@ -31,12 +31,15 @@ SMALL: dict[str, Any] = {
 
 
 def write_study(folder: Path, **changes: Any) -> Path:
-    """SMALL with other values; a mapping is merged with the one that is there, another workload is not."""
+    """SMALL with other values; a mapping is merged with the one that is there, another workload is not.
+
+    None in a mapping leaves its field out.
+    """
     study = {name: value for name, value in SMALL.items() if name != "vm" or "vms" not in changes}
     for name, value in changes.items():
         here = study.get(name)
         if isinstance(here, dict) and isinstance(value, dict) and value.get("name") == here.get("name"):
-            value = {**here, **value}
+            value = {key: one for key, one in {**here, **value}.items() if one is not None}
         study[name] = value
     path = folder / f"{study['name']}.yml"
     path.write_text(json.dumps(study, indent=1), encoding="utf-8")
