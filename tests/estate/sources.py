@@ -18,7 +18,7 @@ from tests.unit.checks.cases import read_cases
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import EXTRA_CONFIG, PlacementFacts, Subject, study_subjects
+from vnuma.checks.subject import EXTRA_CONFIG, PlacementFacts, Subject
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate
@@ -29,6 +29,7 @@ from vnuma.engine.design_check import estates
 from vnuma.engine.design_check.check import CheckRequest, subject_of
 from vnuma.engine.design_check.designed_vms import DESIGNS, on_hosts
 from vnuma.engine.design_check.sql_facts import SqlServers
+from vnuma.engine.design_check.study_arms import study_subjects
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design
 from vnuma.estate.design_vm import NEW_VM

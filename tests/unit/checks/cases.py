@@ -10,11 +10,12 @@ from typing import Any
 import yaml
 
 from tests.support.hosts import guest_of, host_of, vm_of
-from vnuma.checks.subject import PlacementFacts, Subject, study_subjects
+from vnuma.checks.subject import PlacementFacts, Subject
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import Permissions, ServerFacts, SqlEdition, SqlFacts, WindowsFacts, XtpDatabase
 from vnuma.domain.vm.setting import TYPED, Power
+from vnuma.engine.design_check.study_arms import study_subjects
 
 FOLDER = Path(__file__).parents[2] / "data" / "rules"
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from vnuma.domain.workloads.settings import maxdop_of
 from vnuma.workloads.reporting_streams.settings import SEARCH, ReportingStreams
 from vnuma.workloads.reporting_streams.tran_stats import REPORT, groups, statements
 
@@ -24,7 +23,7 @@ def test_a_search_tries_every_number_of_streams_and_says_what_its_maximum_is() -
 
 def test_the_hint_that_is_reported_is_the_querys() -> None:
     """Plan and report tell the MAXDOP that the query has, not the server's own."""
-    assert REPORT.endswith(f"OPTION (MAXDOP {maxdop_of(ReportingStreams())})")
+    assert REPORT.endswith(f"OPTION (MAXDOP {ReportingStreams().maxdop_hint})")
 
 
 @pytest.mark.parametrize(

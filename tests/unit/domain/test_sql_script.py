@@ -7,7 +7,7 @@ import pytest
 from tests.support.studies import GOOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
-from vnuma.workloads.sql_script.settings import SqlScript, takes_unordered_top
+from vnuma.workloads.sql_script.settings import SqlScript
 
 
 def script(fields: str) -> SqlScript:
@@ -76,4 +76,6 @@ def test_text_and_numbers_are_kept_as_they_are_written() -> None:
 )
 def test_rows_taken_without_an_order_are_seen(statement: str, unordered: bool) -> None:
     """Comments, literals and quoted names are no code."""
-    assert takes_unordered_top(statement) is unordered
+    found = SqlScript(name="sql_script", statements={"a": statement})
+
+    assert found.unordered_tops == (("a",) if unordered else ())

@@ -7,7 +7,6 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import UNPIN, host_object, pinned
-from vnuma.domain.arm.affinity import cores_of
 
 _ONE_A_CORE = {"affinity": "physical_cores"}
 
@@ -87,7 +86,7 @@ def _one_more(facts: Facts) -> Fix | None:
     host = facts.subject.host
     if host is None:
         return None
-    cores = cores_of(host)
+    cores = host.core_of_cpu
     used = {cores[cpu] for cpu in facts.affinity if cpu in cores}
     nodes = [node for node in host.numa_nodes if set(node.cpus) & set(facts.affinity)]
     free = [cpu for node in nodes for cpu in node.cpus if cores[cpu] not in used]
@@ -117,7 +116,7 @@ def _one_more(facts: Facts) -> Fix | None:
 def a06(facts: Facts) -> Fail | None:
     if not facts.affinity or facts.host.threads_per_core < 2:
         return None
-    cores = cores_of(facts.host)
+    cores = facts.host.core_of_cpu
     used = {cores[cpu] for cpu in facts.affinity if cpu in cores}
     if len(used) == len(facts.affinity):
         return None
@@ -248,7 +247,7 @@ def a12(facts: Facts) -> Fail | None:
         return None
     seen = {"vCPUs / cores of the host": f"{facts.vcpus} / {host.cores}"}
     if facts.affinity:
-        cores = cores_of(host)
+        cores = host.core_of_cpu
         used = len({cores[cpu] for cpu in facts.affinity if cpu in cores})
         seen |= {"cpuAffinity": pinned(facts), "CPUs that it comes to": str(used)}
     return Fail(seen, object=host_object(host))

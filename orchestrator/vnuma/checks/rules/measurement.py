@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape_questions import host_object
 from vnuma.checks.rules.sources import EVC
-from vnuma.workloads.cross_join.settings import CrossJoin
-from vnuma.workloads.scan_aggregate.settings import ScanAggregate
-from vnuma.workloads.sql_script.settings import SqlScript, takes_unordered_top
+
+if TYPE_CHECKING:
+    from vnuma.workloads.cross_join.settings import CrossJoin
 
 _STATISTICS_TIME = "https://learn.microsoft.com/sql/t-sql/statements/set-statistics-time-transact-sql"
 
@@ -24,9 +26,9 @@ QUANTISED_ROWS = 250_000
 def _cross_join(facts: Facts) -> CrossJoin:
     """The study's cross join. Raises Unknown for other workloads."""
     workload = facts.study.study.workload
-    if not isinstance(workload, CrossJoin):
+    if workload.name != "cross_join":
         raise Unknown(f"the study's workload is {workload.name}, which has no cross join")
-    return workload
+    return cast("CrossJoin", workload)
 
 
 @rule(
@@ -86,10 +88,7 @@ def q04(facts: Facts) -> Fail | None:
     reads="study",
 )
 def q05(facts: Facts) -> Fail | None:
-    workload = facts.study.study.workload
-    if not isinstance(workload, SqlScript):  # the shipped workloads order what they take
-        return None
-    unordered = [name for name, text in workload.statements.items() if takes_unordered_top(text)]
+    unordered = facts.study.study.workload.unordered_tops
     return Fail({"statements": ", ".join(unordered)}) if unordered else None
 
 
@@ -117,7 +116,7 @@ def q06(facts: Facts) -> Fail | None:
 
 def _megabytes_read(facts: Facts) -> float:
     workload = facts.study.study.workload
-    if isinstance(workload, ScanAggregate):
+    if workload.name == "scan_aggregate":
         return max(workload.sizes)
     return 2 * max(_cross_join(facts).sizes) * ROW_BYTES / 1024 / 1024
 

@@ -8,7 +8,6 @@ from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape_questions import NO_HOT_ADD
 from vnuma.checks.rules.sources import EDITIONS, MAXDOP, MEMORY_NODES, NODE_OF_64, SOFT_NUMA, SYS_INFO
 from vnuma.domain.topology.licence import MOST_IN_A_NODE, SQL_2016, SQL_2022_CU11
-from vnuma.domain.workloads.settings import maxdop_of
 
 # A node's memory on other nodes, as a share of all committed memory.
 LARGE_FOREIGN = 0.05
@@ -160,7 +159,7 @@ def maxdop_guidance(nodes: int, vcpus: int, major: int) -> int:
 )
 def s09(facts: Facts) -> Fail | None:
     study = facts.subject.study
-    if study and all(maxdop_of(study.study.workload_of(label)) for label in study.arms):
+    if study and all(study.study.workload_of(label).maxdop_hint for label in study.arms):
         return None
     facts.require_running_shape()
     degree = known(facts.sql.server.max_dop, "max degree of parallelism")

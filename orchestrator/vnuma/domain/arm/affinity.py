@@ -35,22 +35,8 @@ def affinity_settings(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]
 
 
 def core_firsts(node: NumaNode, threads_per_core: int) -> tuple[int, ...]:
-    """The first logical CPU of each physical core of a node.
-
-    ESXi numbers the threads of a core consecutively: with hyper-threading 2k and 2k+1 share a core
-    (VMware Cloud on AWS performance guide, "Hyper-Threading and CPU affinity").
-    """
+    """The first logical CPU of each physical core of a node (see `HostFacts.core_of_cpu`)."""
     return tuple(sorted(node.cpus)[::threads_per_core])
-
-
-def cores_of(host: HostFacts) -> dict[int, int]:
-    """Core number by logical CPU, from the host's own lists (see `core_firsts`)."""
-    width = host.threads_per_core
-    cores: dict[int, int] = {}
-    for node in host.numa_nodes:
-        for index, cpu in enumerate(sorted(node.cpus)):
-            cores[cpu] = node.id * 10_000 + index // width
-    return cores
 
 
 def physical_cores(

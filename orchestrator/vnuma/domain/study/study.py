@@ -11,7 +11,7 @@ from vnuma.domain.study.design import CONTROL_SUFFIX, Design
 from vnuma.domain.study.hours import AllowedHours
 from vnuma.domain.workloads.kinds import AnyWorkload, as_workload
 from vnuma.domain.workloads.metric import Replicate
-from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings, maxdop_of
+from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings
 from vnuma.words.validation import Strict
 
 Acceptable = Literal["P13", "P14", "P21", "P22", "P23", "P24", "P26"]
@@ -290,7 +290,7 @@ class Study(Strict):
     @property
     def maxdops(self) -> tuple[int, ...]:
         """The distinct MAXDOP hints, in the order of the arms; 0 is the server's own setting."""
-        return tuple(dict.fromkeys(maxdop_of(self.workload_of(label)) for label in self.labels))
+        return tuple(dict.fromkeys(self.workload_of(label).maxdop_hint for label in self.labels))
 
     @property
     def shapes(self) -> bool:

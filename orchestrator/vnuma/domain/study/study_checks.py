@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from vnuma.domain.study.order import blocks_of_square, columns
 from vnuma.domain.study.study import Study
-from vnuma.domain.workloads.settings import Path, Problem, maxdop_of
+from vnuma.domain.workloads.settings import Path, Problem
 from vnuma.words.validation import message
 
 
@@ -101,7 +101,7 @@ def _check_control(study: Study) -> Iterator[Problem]:
             f"the workload {study.workload.name} has no positive control inside the guest.",
             "Set control: none.",
         )
-    elif maxdop_of(study.workload_of(study.reference)) != 1:
+    elif study.workload_of(study.reference).maxdop_hint != 1:
         yield Problem(
             ("design", "control"),
             (

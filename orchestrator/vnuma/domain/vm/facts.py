@@ -113,6 +113,19 @@ class HostFacts:
         return min(len(node.cpus) for node in self.numa_nodes) // self.threads_per_core
 
     @cached_property
+    def core_of_cpu(self) -> dict[int, int]:
+        """A number for each physical core, by logical CPU, from the nodes' own lists.
+
+        ESXi numbers the threads of a core consecutively: with hyper-threading 2k and 2k+1 share a core
+        (VMware Cloud on AWS performance guide, "Hyper-Threading and CPU affinity").
+        """
+        return {
+            cpu: node.id * 10_000 + index // self.threads_per_core
+            for node in self.numa_nodes
+            for index, cpu in enumerate(sorted(node.cpus))
+        }
+
+    @cached_property
     def node_memory_mb(self) -> int:
         """Memory of the smallest NUMA node."""
         return min(node.memory_mb for node in self.numa_nodes)

@@ -132,6 +132,20 @@ class WorkloadSettings(Strict):
     timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
 
     @property
+    def maxdop_hint(self) -> int:
+        """The MAXDOP hint of its statements; 0, the server's own, without one."""
+        hint = getattr(self, "maxdop", 0)
+        return hint if isinstance(hint, int) else 0
+
+    @property
+    def unordered_tops(self) -> tuple[str, ...]:
+        """Names of statements that take TOP (n) rows without ordering, so that each run may read others.
+
+        https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql
+        """
+        return ()
+
+    @property
     def client_host(self) -> str | None:
         """The inventory's host from which SQL Server is called; None: the machine that vnuma runs on."""
         return None
@@ -176,9 +190,3 @@ class WorkloadSettings(Strict):
     def size_label(self, size: int) -> str:
         """One size for tables and progress: `8 streams`."""
         return sized(size, self.size_word)
-
-
-def maxdop_of(workload: WorkloadSettings) -> int:
-    """The MAXDOP hint of a workload's statements; 0, the server's own, without one."""
-    hint = getattr(workload, "maxdop", 0)
-    return hint if isinstance(hint, int) else 0

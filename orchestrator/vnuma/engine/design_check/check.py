@@ -15,7 +15,7 @@ from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import HOST_OPTIONS, PlacementFacts, Subject, merge_arms, study_subjects
+from vnuma.checks.subject import HOST_OPTIONS, PlacementFacts, Subject
 from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.estate import Estate, EstateVm, NotShown
@@ -30,6 +30,7 @@ from vnuma.engine.design_check.designed_vms import (
 )
 from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.sql_facts import SqlServers
+from vnuma.engine.design_check.study_arms import merge_arms, study_subjects
 from vnuma.errors import InputError
 from vnuma.estate.waivers import Waiver, in_design
 

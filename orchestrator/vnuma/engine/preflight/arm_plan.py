@@ -14,7 +14,7 @@ from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.change import Change, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Value
-from vnuma.domain.workloads.settings import WorkloadSettings, maxdop_of
+from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.errors import ArmImpossible
 
@@ -105,7 +105,7 @@ def _view(
         sizes,
         prediction.cpu_nodes(soft_numa=arm.soft_numa != "off"),
         after.get("memoryMB"),
-        maxdop_of(workload),
+        workload.maxdop_hint,
         workload.chosen(workload.factors - {"maxdop"}),
     )
 

@@ -8,13 +8,14 @@ from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Finding as RuleFinding
 from vnuma.checks.finding import Severity
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import Subject, merge_arms, study_subjects
+from vnuma.checks.subject import Subject
 from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SINCE
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.design_check.study_arms import merge_arms, study_subjects
 from vnuma.engine.lease.hours import LONGER, why_never
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.preflight.findings import Finding, worst_first

@@ -46,15 +46,6 @@ _TOP = re.compile(r"\bTOP\s*(?:\(|\d|\$)", re.IGNORECASE)
 _ORDER = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 
 
-def takes_unordered_top(statement: str) -> bool:
-    """Whether a statement takes TOP (n) rows without ordering, so that each run may read other rows.
-
-    https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql
-    """
-    code = _NOT_CODE.sub(" ", statement)
-    return bool(_TOP.search(code)) and not _ORDER.search(code)
-
-
 BYTE_ORDER_MARK = "\ufeff"
 """Some editors put it at the start of a file; inside a batch SQL Server reads it as a word."""
 
@@ -138,6 +129,12 @@ class SqlScript(WorkloadSettings):
     def forms(self) -> tuple[str, ...]:
         """The statements' names."""
         return tuple(self.statements)
+
+    @property
+    def unordered_tops(self) -> tuple[str, ...]:
+        """The statements with TOP and no ORDER BY in their code."""
+        codes = {name: _NOT_CODE.sub(" ", text) for name, text in self.statements.items()}
+        return tuple(name for name, code in codes.items() if _TOP.search(code) and not _ORDER.search(code))
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Variables without a value or a use, statements that cannot be timed, expectations about missing
