@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.support import postgresql as postgresql_server
 from tests.support.images import EXECUTION_ENVIRONMENT, Container, made_execution_environment
 from tests.support.lab import LabHandle, start_lab
 from tests.support.long_slice import chosen
+from tests.support.skips import fail_unlisted
 from vnuma import lab as vnuma_lab
 from vnuma.collector import collect_rarely
 from vnuma.store.postgresql import close_kept
@@ -40,6 +40,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slice_ = chosen(seed, [item.nodeid for item in items if item.get_closest_marker("long")])
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in slice_])
     items[:] = [item for item in items if item.nodeid in slice_]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a test is skipped only for a listed reason."""
+    report = yield
+    fail_unlisted(report)
+    return report
 
 
 def pytest_collection_finish() -> None:
@@ -116,14 +124,8 @@ def shared_lab(lab_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[postgresql_server.Cluster]:
-    """A private server. Without one the test is skipped, but fails where CI is set."""
-    binaries = postgresql_server.find_binaries()
-    if binaries is None:
-        reason = "no PostgreSQL server found (initdb, postgres): Debian: apt install postgresql"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    server = postgresql_server.start(binaries)
+    """A private server."""
+    server = postgresql_server.start(postgresql_server.find_binaries())
     yield server
     server.stop()
 

@@ -19,7 +19,6 @@ from tests.conftest import LabFactory
 from tests.support.awx import AWX, Launcher, Worker, in_a_pod, load, on_this_machine
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
-from tests.support.lacking import skip_but_in_ci
 from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, database_of, find_binaries, start
 from tests.support.receptor import free_port
@@ -43,10 +42,7 @@ def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Worker:
 @pytest.fixture(scope="module")
 def networked() -> Iterator[Cluster]:
     """A server whose loopback asks for a password; a pod does not see this machine's sockets."""
-    binaries = find_binaries()
-    if binaries is None:
-        skip_but_in_ci("no PostgreSQL server found (initdb, postgres): Debian: apt install postgresql")
-    server = start(binaries, free_port())
+    server = start(find_binaries(), free_port())
     ways = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
     (server.folder / "data" / "pg_hba.conf").write_text(ways, encoding="ascii")
     server.execute("/postgres", f"ALTER ROLE owner PASSWORD '{STORE_PASSWORD}'", "SELECT pg_reload_conf()")

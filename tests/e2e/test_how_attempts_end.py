@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from tests.sqlserver.support import driver_of
 from tests.support.cut import Forwarder, How
 from tests.support.looking import settings_now
 from vnuma.domain.study.study import Evidence
@@ -20,9 +21,9 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.measure_cell import Turn, measure_turn
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.run.next_cell import claim_next_cell
-from vnuma.errors import ConnectionDropped, DriverMissing, EnvironmentProblem, ShutdownTimeout, SqlFailed
+from vnuma.errors import ConnectionDropped, EnvironmentProblem, ShutdownTimeout, SqlFailed
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance.ready import read_ticks
@@ -67,17 +68,14 @@ class CutBench:
 
 @pytest.mark.parametrize("driver", ["freetds", "msodbcsql18"])
 def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
-    tmp_path: Path, lab: LabFactory, driver: str
+    tmp_path: Path, lab: LabFactory, driver: DriverKind
 ) -> None:
     """A FIN, a RST or an error outside of the timed statement: a sample with its reason, and its own kind."""
     steps = Steps.prepared(tmp_path / "a", lab())
     context = steps.take()
     claimed = claim_next_cell(context)
     assert isinstance(claimed, Claim)
-    try:
-        server = replace(sql_server(steps.target), driver=discover(driver))
-    except DriverMissing as error:
-        pytest.skip(error.what)
+    server = replace(sql_server(steps.target), driver=driver_of(driver))
 
     with Forwarder(server.host, server.port) as between:
         cut: list[How | None] = ["end", "reset", None]

@@ -105,7 +105,7 @@ class Restarted:
 @pytest.fixture
 def restarted(tmp_path: Path, lab: LabFactory) -> Iterator[Restarted]:
     """A server that only this test uses."""
-    server = start(find_binaries() or pytest.skip("no PostgreSQL server found"))
+    server = start(find_binaries())
     try:
         yield Restarted(server, lab(), tmp_path)
     finally:

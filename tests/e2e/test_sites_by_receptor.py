@@ -159,12 +159,9 @@ def test_a_cut_link_loses_no_sample_of_two_sites(folder: Path, tmp_path: Path, l
 
     A process that gave the store up meanwhile is started again, as AWX or systemd would.
     """
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("no PostgreSQL server found (initdb, postgres): Debian: apt install postgresql")
     find_receptor()
     with ExitStack() as running:
-        server = start(binaries, free_port())
+        server = start(find_binaries(), free_port())
         running.callback(server.stop)
         url = server.new_store()
         there = lab(vms=[{"name": name} for name in SITES.values()])

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.support.emulated import Guest, missing, start_guest
-from tests.support.lacking import skip_but_in_ci
 
 
 @pytest.fixture(scope="session")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    """A guest of 2 NUMA nodes with 2 CPUs and 1; skipped where something is missing, but not in CI."""
+    """A guest of 2 NUMA nodes with 2 CPUs and 1; skipped where something is missing."""
     yield from _running(tmp_path_factory, (2, 1))
 
 
@@ -35,7 +34,7 @@ def _running(
 ) -> Iterator[Guest]:
     lacking = missing()
     if lacking:
-        skip_but_in_ci(f"no emulated guest: missing {', '.join(lacking)}")
+        pytest.skip(f"no emulated guest: missing {', '.join(lacking)}")
     running = start_guest(folders.mktemp("guest"), cpus, remote_cost)
     yield running
     running.stop()

@@ -13,7 +13,6 @@ import pytest
 from tests.machines.on_guest import LOOK, kept, study_text
 from tests.support.cli import vnuma
 from tests.support.emulated import Guest, has_sudo
-from tests.support.lacking import skip_but_in_ci
 from vnuma.engine.access.guest_shell import facts_of, run_on
 from vnuma.errors import MachineUnreachable, PreflightBlocked
 from vnuma.logs import linux_nodes
@@ -159,4 +158,4 @@ def test_a_pass_whose_pages_lie_elsewhere_counts_for_nothing(guest: Guest, tmp_p
 
 def _need_sudo() -> None:
     if not has_sudo():
-        skip_but_in_ci("no sudo for the emulated guest")
+        pytest.skip("no sudo for the emulated guest")

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.sqlserver.support import SMALL, server_of
+from tests.sqlserver.support import SMALL, driver_of, server_of
 from tests.support.lab import LabHandle
-from vnuma.errors import DriverMissing
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset
@@ -29,10 +27,7 @@ def server(shared_lab: LabHandle) -> SqlServer:
 def any_server(request: pytest.FixtureRequest, shared_lab: LabHandle) -> SqlServer:
     """SQL Server of the module's lab, by each driver that is installed."""
     shared_lab.wait_for("sql_listening")
-    try:
-        return server_of(shared_lab, driver=discover(request.param))
-    except DriverMissing as error:
-        pytest.skip(error.what)
+    return server_of(shared_lab, driver=driver_of(request.param))
 
 
 @pytest.fixture

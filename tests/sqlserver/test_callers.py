@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sqlserver.support import LabFactory, server_of
-from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed
+from tests.sqlserver.support import LabFactory, driver_of, server_of
+from vnuma.errors import ConnectionDropped, MeasurementFailed
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import fetch, run, value
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database.ownership import ForeignDatabase
@@ -169,12 +169,9 @@ def test_a_call_that_answers_wrongly_is_an_error(server: SqlServer) -> None:
         "SELECT CAST(@@SPID AS int) AS session_id; RAISERROR (N'sold out', 16, 1)",
     ],
 )
-def test_a_callers_own_error_is_not_a_lost_connection(server: SqlServer, kind: str, body: str) -> None:
+def test_a_callers_own_error_is_not_a_lost_connection(server: SqlServer, kind: DriverKind, body: str) -> None:
     """Results that are pending keep its connection busy; and no error behind a row is passed over."""
-    try:
-        with_driver = replace(server, driver=discover(kind))
-    except DriverMissing as error:
-        pytest.skip(error.what)
+    with_driver = replace(server, driver=driver_of(kind))
     prepared(server)
     with connect(server, DATABASE) as connection:
         run(connection, "IF OBJECT_ID(N'dbo.failing', N'P') IS NOT NULL DROP PROCEDURE dbo.failing")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.sqlserver.support import driver_of
 from tests.support import tds_server as tds
-from vnuma.errors import DriverMissing, SqlUnreachable, VnumaError
+from vnuma.errors import SqlUnreachable, VnumaError
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import fetch, run, value
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import CHECK, timed
@@ -136,11 +136,7 @@ def server() -> Iterator[tds.TdsServer]:
 @pytest.fixture(params=["freetds", "msodbcsql18"])
 def client(request: pytest.FixtureRequest, server: tds.TdsServer) -> Client:
     """A client with each driver that is installed."""
-    try:
-        driver = discover(request.param)
-    except DriverMissing as error:
-        pytest.skip(error.what)
-    return Client(SqlServer("127.0.0.1", server.port, "sa", "x", driver, "no"))
+    return Client(SqlServer("127.0.0.1", server.port, "sa", "x", driver_of(request.param), "no"))
 
 
 PROCEDURE = (

@@ -258,7 +258,6 @@ def test_a_reader_s_dump_is_a_backup_that_can_be_restored(
     """As docs/store.md says: pg_dump by a reader, pg_restore, vnuma store init; the same figures."""
     build(open_store(site.writer), Story(text=study_text(blocks=1, sizes="500", forms="client")))
     programs, dump = find_binaries(), tmp_path / "vnuma.dump"
-    assert programs
     taken = psycopg.conninfo.make_conninfo(site.reader)
     new = postgresql.new_database()
     options = ("--no-owner", "--no-privileges", "--exit-on-error")

@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import Any, LiteralString
 
 import psycopg
+import pytest
 
 from vnuma.store.open import open_store
 
@@ -23,8 +24,8 @@ ACCOUNT = "nobody"
 """PostgreSQL refuses to run as root; then this account runs it."""
 
 
-def find_binaries() -> Path | None:
-    """The folder with initdb and postgres: from pg_config, the PATH, or Debian's place."""
+def find_binaries() -> Path:
+    """The folder with initdb and postgres: from pg_config, the PATH, or Debian's place. Skips without."""
     candidates = []
     if config := shutil.which("pg_config"):
         told = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=True)
@@ -32,7 +33,10 @@ def find_binaries() -> Path | None:
     if server := shutil.which("postgres"):
         candidates.append(Path(server).resolve().parent)
     candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    return next((folder for folder in candidates if (folder / "initdb").exists()), None)
+    for folder in candidates:
+        if (folder / "initdb").exists():
+            return folder
+    pytest.skip("no PostgreSQL server found (initdb, postgres): Debian: apt install postgresql")
 
 
 @dataclass

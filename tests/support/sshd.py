@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.lacking import skip_but_in_ci
-
 READY_S = 120.0
 _TICK_S = 0.02
 _SEPARATION = Path("/run/sshd")
@@ -39,7 +37,7 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
     program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
     keygen = shutil.which("ssh-keygen")
     if not (program and keygen and shutil.which("ssh")):
-        skip_but_in_ci("no OpenSSH server and client: Debian: apt install openssh-server openssh-client")
+        pytest.skip("no OpenSSH server and client: Debian: apt install openssh-server openssh-client")
     folder.mkdir(parents=True)
     folder.chmod(0o700)
     for name in ("host", "key"):
