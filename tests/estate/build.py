@@ -13,7 +13,7 @@ from vnuma.checks.result import CheckResult
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.design_check.check import CheckRequest, compare, run_check
-from vnuma.engine.design_check.earlier_check import earlier
+from vnuma.engine.design_check.history import earlier
 from vnuma.estate import snapshot
 from vnuma.estate.waivers import Waiver
 from vnuma.report.check.as_json import as_json

@@ -12,9 +12,8 @@ from tests.estate.build import TODAY, checked, estate_of, rules_of, saved, since
 from tests.estate.workbooks import export, write
 from vnuma.checks.finding import Severity
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.engine.design_check.check import CheckRequest, compare
-from vnuma.engine.design_check.earlier_check import earlier
-from vnuma.engine.design_check.filters import Filters
+from vnuma.engine.design_check.check import CheckRequest, Filters, compare
+from vnuma.engine.design_check.history import earlier
 from vnuma.errors import InputError
 from vnuma.estate.rvtools import read_rvtools
 from vnuma.estate.waivers import load

@@ -15,8 +15,7 @@ from vnuma.checks.against_design import DRIFT, compare_with_design
 from vnuma.checks.check_history import Earlier
 from vnuma.checks.result import CheckResult
 from vnuma.domain.vm.estate import Estate
-from vnuma.engine.design_check.check import compare
-from vnuma.engine.design_check.filters import Filters
+from vnuma.engine.design_check.check import Filters, compare
 from vnuma.engine.design_check.history import history, record
 from vnuma.errors import InputError
 from vnuma.store.change_detection import finding_totals

@@ -15,7 +15,7 @@ from tests.support.cli import vnuma
 from tests.support.emulated import Guest, has_sudo
 from vnuma.engine.access.guest_shell import facts_of, run_on
 from vnuma.errors import MachineUnreachable, PreflightBlocked
-from vnuma.logs import linux_nodes
+from vnuma.logs import guest_tools
 from vnuma.report.model.model import load_run
 from vnuma.report.terminal.run_text import as_text
 from vnuma.store.open import open_store
@@ -93,9 +93,9 @@ def test_the_cache_is_dropped_before_the_file_is_read_in(guest: Guest) -> None:
 
 def _file_pages(shown: str) -> dict[str, dict[int, int]]:
     """Of each node, before and after."""
-    parts = linux_nodes.sections(shown)
+    parts = guest_tools.sections(shown)
     return {
-        when: {node: row["FilePages"] for node, row in linux_nodes.meminfo(parts[when]).items()}
+        when: {node: row["FilePages"] for node, row in guest_tools.meminfo(parts[when]).items()}
         for when in ("before", "after")
     }
 

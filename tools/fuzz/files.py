@@ -23,7 +23,7 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.secrets import Secret, resolve
 from vnuma.engine.audit.log_file import read_audit_file
 from vnuma.engine.design_check.check import CheckRequest, run_check
-from vnuma.engine.design_check.earlier_check import earlier
+from vnuma.engine.design_check.history import earlier
 from vnuma.estate import snapshot, waivers
 from vnuma.estate.design import read_design
 from vnuma.estate.rvtools import read_rvtools

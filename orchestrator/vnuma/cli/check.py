@@ -46,7 +46,7 @@ def check(given: CheckOptions) -> None:
     from vnuma.engine.design_check.against_design import drift
     from vnuma.engine.design_check.against_design import read_designs as read_intended
     from vnuma.engine.design_check.check import CheckRequest, compare, run_check
-    from vnuma.engine.design_check.earlier_check import earlier, require_same_estate
+    from vnuma.engine.design_check.history import earlier, require_same_estate
     from vnuma.engine.design_check.host_evidence import placements
     from vnuma.estate.waivers import load as load_waivers
 
@@ -145,7 +145,7 @@ def _live(site: Path, asked: CheckRequest, given: CheckOptions) -> tuple[Sequenc
     """The estates of running vCenters, and the SQL Servers to log in to if requested."""
     from vnuma.engine.access.inventory import read_targets
     from vnuma.engine.design_check import estates as live
-    from vnuma.engine.design_check.sql_facts import SqlServers
+    from vnuma.engine.design_check.check import SqlServers
 
     if given.sql:
         asked = replace(asked, sql=SqlServers(read_targets(site).values()))

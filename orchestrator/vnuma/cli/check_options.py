@@ -15,7 +15,7 @@ from vnuma.cli.options import InventoryOption, StoreOption
 from vnuma.cli.shape_options import EsxiOption, HostsOption, LookAhead, ThreadsOption
 
 if TYPE_CHECKING:
-    from vnuma.engine.design_check.filters import Filters
+    from vnuma.engine.design_check.check import Filters
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class CheckOptions:
 
     def filters(self) -> Filters:
         """Which VMs are checked. Of a design, the cluster is where its VMs will run."""
-        from vnuma.engine.design_check.filters import Filters
+        from vnuma.engine.design_check.check import Filters
 
         return Filters(self.name, self.folder, "" if self.planned else self.cluster, self.tag)
 

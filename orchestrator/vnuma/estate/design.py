@@ -10,8 +10,7 @@ from shlex import quote
 
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.errors import InputError
-from vnuma.estate.ansible import is_ansible, read_ansible
-from vnuma.estate.ansible_files import line_of, yaml_of
+from vnuma.estate.ansible import is_ansible, line_of, read_ansible, yaml_of
 from vnuma.estate.api_json import is_api_json, read_api_json
 from vnuma.estate.design_vm import mappings
 from vnuma.estate.ovf import read_ovf

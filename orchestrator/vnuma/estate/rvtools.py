@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
-from vnuma.domain.vm.estate import Estate, Unseen
+from vnuma.checks.subject import EXTRA_CONFIG, HOST_OPTIONS
+from vnuma.domain.topology.release import EXPOSE, hardware_version_of
+from vnuma.domain.vm.estate import Estate, EstateVm, NotShown, Unseen, running_memory
+from vnuma.domain.vm.facts import ClusterFacts, HostFacts, NumaNode, Release, VmFacts
+from vnuma.domain.vm.server import windows_of_tools
+from vnuma.domain.vm.setting import Power, Value
 from vnuma.errors import InputError, reading
-from vnuma.estate.design_vm import bounded_bytes, decoded
-from vnuma.estate.rvtools_hosts import Hosts, read_hosts
-from vnuma.estate.rvtools_vms import read_vms
+from vnuma.estate.design_vm import MOST_CPUS, bounded_bytes, decoded
 from vnuma.estate.table import csv_tables, has_rvtools_headers
-from vnuma.estate.workbook import Sheet, Workbook, read_workbook
+from vnuma.estate.workbook import Row, Sheet, Workbook, read_workbook
 
 _VM_KEYS = {
     "vm": ("VM", "VM Name", "VMName"),
@@ -183,3 +189,329 @@ def _csv_sheet(path: Path, name: str) -> Sheet:
     text = decoded(bounded_bytes(path, _MOST_BYTES, "a sheet of RVTools"))
     found = (Sheet.of(name, [cells for _, cells in rows], COLUMNS[name]) for rows in csv_tables(text) if rows)
     return max(found, key=lambda sheet: len(sheet.columns), default=Sheet(name, {}))
+
+
+_NOT_EXPORTED = NotShown("RVTools")
+_NEVER = dict.fromkeys(
+    (
+        *("cpuAffinity", "memoryAffinity", "coresPerNumaNode", "autoCoresPerNumaNode", "autoCoresPerSocket"),
+        *(EXTRA_CONFIG, HOST_OPTIONS),
+    ),
+    _NOT_EXPORTED,
+)
+
+_POWER = {"poweredon": Power.ON, "poweredoff": Power.OFF, "suspended": Power.SUSPENDED}
+
+_OLDEST_KNOWN = 11
+"""Hardware version of a VM of unknown host, for exports without that column."""
+
+_SHOWN = 40
+"""Most characters of a cell in a message."""
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A setting's sheet and column, and how the cell is read."""
+
+    setting: str
+    sheet: str
+    column: str
+    read: Callable[[Row, str], Value]
+
+
+def _limit(row: Row, column: str) -> Value:
+    """A limit in MHz or MB; -1 means none in vSphere and its exports."""
+    return -1 if row.text(column) in {"-1", "-1.0"} else row.number(column)
+
+
+_SOURCES = (
+    _Source("numCPUs", "vInfo", "cpus", Row.number),
+    _Source("memoryMB", "vInfo", "memory", Row.number),
+    _Source("latencySensitivity", "vInfo", "latency", lambda row, column: row.text(column).lower() or None),
+    _Source("numCoresPerSocket", "vCPU", "per_socket", Row.number),
+    _Source("cpuHotAddEnabled", "vCPU", "hot_add", Row.truth),
+    _Source("exposeVnumaOnCpuHotadd", "vCPU", "exposed", Row.truth),
+    _Source("cpuReservation", "vCPU", "reservation", Row.number),
+    _Source("cpuLimit", "vCPU", "limit", _limit),
+    _Source("memoryReservationLockedToMax", "vMemory", "locked", Row.truth),
+    _Source("memoryReservation", "vMemory", "reservation", Row.number),
+    _Source("memoryLimit", "vMemory", "limit", _limit),
+)
+
+
+def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm], list[Unseen]]:
+    """Every VM that is not a template; unreadable ones with the reason."""
+    others = {name: _Partners(sheets[name], sheets["vInfo"]) for name in ("vCPU", "vMemory")}
+    absent = _absent(sheets)
+    vms: list[EstateVm] = []
+    unseen: list[Unseen] = []
+    shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+    for row in sheets["vInfo"]:
+        if row.truth("template"):
+            continue
+        why = _unreadable(row)
+        if why:
+            unseen.append(Unseen("vm", row.text("vm"), why))
+            continue
+        host = hosts.find(row.text("server"), row.text("host"))
+        settings, missing = _settings(row, others)
+        reasons = {**missing, **absent} | ({} if host else {"host": _why_no_host(row, hosts)})
+        reasons = {name: why for name, why in reasons.items() if name not in settings}
+        kept = shared.setdefault(tuple(sorted(reasons.items())), reasons)  # VMs share few reasons
+        guest = windows_of_tools("", row.text("os_tools") or row.text("os"))
+        vms.append(EstateVm(_facts(row, host, settings), kept, guest=guest))
+    return vms, unseen
+
+
+def _unreadable(row: Row) -> str:
+    connection = row.text("connection").lower()
+    if connection in {"inaccessible", "invalid", "disconnected"}:
+        return f"it was {connection} when RVTools ran"
+    if row.truth("placeholder"):
+        return "it is a placeholder of Site Recovery Manager, without a configuration of its own"
+    for column, what in (("cpus", "CPUs"), ("memory", "memory")):
+        if not row.number(column):
+            return f"its {what} is {row.text(column)[:_SHOWN]!r}, not a number"
+    if (row.number("cpus") or 0) > MOST_CPUS:
+        return f"its CPUs are {row.number('cpus')}, more than any VM can have"
+    return ""
+
+
+def _absent(sheets: Mapping[str, Sheet]) -> dict[str, str]:
+    """Settings that this export has for no VM, with the reason."""
+    reasons: dict[str, str] = dict(_NEVER)
+    for source in _SOURCES:
+        sheet = sheets[source.sheet]
+        if not sheet.columns:
+            reasons[source.setting] = f"the export has no sheet {source.sheet}"
+        elif source.column not in sheet.columns and source.setting != "numCoresPerSocket":
+            why = f"the export's sheet {source.sheet} has no such column"
+            reasons[source.setting] = _NOT_EXPORTED if source.setting == EXPOSE else why
+    return reasons
+
+
+def _settings(row: Row, others: Mapping[str, _Partners]) -> tuple[dict[str, Value], dict[str, str]]:
+    """The VM's known settings, and why the others are unknown."""
+    rows: dict[str, Row | None] = {name: partners.find(row) for name, partners in others.items()}
+    rows["vInfo"] = row
+    settings: dict[str, Value] = {}
+    missing: dict[str, str] = {}
+    for source in _SOURCES:
+        partner = rows[source.sheet]
+        value = source.read(partner, source.column) if partner else None
+        if value is not None:
+            settings[source.setting] = value
+        else:
+            why = "does not show it" if partner else "has no row for the VM"
+            missing[source.setting] = f"the export's sheet {source.sheet} {why}"
+    sockets = rows["vCPU"].number("sockets") if rows["vCPU"] else None
+    vcpus = settings.get("numCPUs")
+    if "numCoresPerSocket" not in settings and sockets and isinstance(vcpus, int) and sockets <= vcpus:
+        settings["numCoresPerSocket"] = vcpus // sockets
+    return settings, missing
+
+
+class _Partners:
+    """A sheet's rows, found by a VM's row in vInfo. Without the vCenter in both sheets, by unique names."""
+
+    def __init__(self, sheet: Sheet, info: Sheet) -> None:
+        self._with_server = all("server" in one.columns for one in (sheet, info))
+        self._rows: dict[_Key, Row | None] = {}
+        for row in sheet:
+            for key in self._keys(row):
+                self._rows[key] = row if self._with_server or key not in self._rows else None
+
+    def find(self, vm: Row) -> Row | None:
+        """The VM's row; None without one, or where several may be meant."""
+        return next((found for key in self._keys(vm) if (found := self._rows.get(key))), None)
+
+    def _keys(self, row: Row) -> list[_Key]:
+        """Each name that a VM's row may use."""
+        server = row.text("server") if self._with_server else ""
+        named = [("id", f"{server}/{row.text('id')}"), ("uuid", f"{server}/{row.text('uuid')}")]
+        keys = [(kind, value) for kind, value in named if not value.endswith("/")]
+        return [*keys, ("name", f"{server}/{row.text('host')}/{row.text('vm')}")]
+
+
+def _why_no_host(row: Row, hosts: Hosts) -> str:
+    name = row.text("host")
+    if not name:
+        return "the VM has no host (orphaned)"
+    return f"the export's sheet vHost does not show {name}" if hosts.by_name else "the export has no hosts"
+
+
+def _facts(row: Row, host: HostFacts | None, settings: Mapping[str, Value]) -> VmFacts:
+    name = row.text("vm")
+    folder = [part for part in (row.text("datacenter"), "vm", *row.text("folder").split("/")) if part]
+    uuid = row.text("uuid")
+    return VmFacts(
+        moid=row.text("id") or uuid or f"{row.text('host')}/{name}",
+        name=name,
+        path="/" + "/".join([*folder, name]),
+        vcenter_uuid=row.text("vcenter") or row.text("server"),
+        instance_uuid=uuid or row.text("id") or name,
+        hardware_version=_hardware(row, host),
+        guest_id="",
+        guest_full_name=row.text("os_tools") or row.text("os"),
+        power=_POWER.get(re.sub(r"[^a-z]", "", row.text("power").lower()), Power.OFF),
+        host_moid=host.moid if host else "",
+        host_name=row.text("host"),
+        tools_running=bool(row.text("os_tools")),
+        change_version="",
+        settings=settings,
+    )
+
+
+def _hardware(row: Row, host: HostFacts | None) -> int:
+    """The hardware version; without that column, what its host's ESXi gives new VMs."""
+    digits = re.search(r"[0-9]{1,4}", row.text("hardware"))
+    if digits:
+        return int(digits[0])
+    return hardware_version_of(host.release.version) if host else _OLDEST_KNOWN
+
+
+ASSUMED = (
+    "RVTools exports no NUMA nodes: one per socket is assumed, which is wrong with sub-NUMA clustering "
+    "or node interleaving"
+)
+
+_VERSION = re.compile(r"([0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)(?:[^0-9]+([0-9]{5,12}))?")
+
+# RVTools shows the policy's display name; rules use the short one.
+_POLICIES = {
+    "static": ("static", "high performance", "highperformance", "powerpolicy.static.name"),
+    "dynamic": ("dynamic", "balanced", "powerpolicy.dynamic.name"),
+    "low": ("low", "low power", "powerpolicy.low.name"),
+    "custom": ("custom", "powerpolicy.custom.name"),
+}
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The hosts by vCenter and name, their clusters, and what could not be read."""
+
+    by_name: Mapping[tuple[str, str], HostFacts]
+    cluster_names: Mapping[str, tuple[str, str]]
+    """Each host's cluster (vCenter, name), by the host's identifier."""
+    drs: Mapping[tuple[str, str], bool | None]
+    unread: Mapping[tuple[str, str], tuple[str, ...]]
+    unseen: tuple[Unseen, ...]
+
+    def find(self, server: str, name: str) -> HostFacts | None:
+        """The host of that name at that vCenter. Where either sheet lacks the vCenter, the only one of that
+        name.
+        """
+        found = self.by_name.get((server.lower(), name.lower()))
+        if found:
+            return found
+        alike = self._alike.get(name.lower(), [])
+        only = alike[0] if len(alike) == 1 else None
+        return self.by_name[only] if only and not (server and only[0]) else None
+
+    @cached_property
+    def _alike(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The hosts of each name, at any vCenter."""
+        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for key in self.by_name:
+            found[key[1]].append(key)
+        return found
+
+    def with_memory(self, vms: Iterable[EstateVm]) -> Hosts:
+        """The hosts, with the memory of the VMs that run on them."""
+        running = running_memory(vms)
+        named = {name: replace(host, powered_on_mb=running[host.moid]) for name, host in self.by_name.items()}
+        return replace(self, by_name=named)
+
+    def clusters(self) -> Iterator[ClusterFacts]:
+        """Clusters with their hosts; a standalone host is a cluster of one."""
+        members: dict[tuple[str, str], list[HostFacts]] = defaultdict(list)
+        for host in self.by_name.values():
+            cluster = self.cluster_names.get(host.moid)
+            if cluster:
+                members[cluster].append(host)
+            else:
+                yield ClusterFacts(host.moid, host.name, False, (host,))
+        for (server, name), some in members.items():
+            key = (server, name)
+            moid = f"{server}/{name}"
+            yield ClusterFacts(moid, name, self.drs.get(key), tuple(some), self.unread.get(key, ()))
+
+
+def read_hosts(sheets: Mapping[str, Sheet]) -> Hosts:
+    """Every host with processors, memory and release."""
+    drs = {
+        (row.text("server").lower(), row.text("name")): (row.truth("drs"), row.text("behavior") or None)
+        for row in sheets["vCluster"]
+    }
+    named: dict[tuple[str, str], HostFacts] = {}
+    clusters: dict[str, tuple[str, str]] = {}
+    unread: dict[tuple[str, str], tuple[str, ...]] = {}
+    unseen: list[Unseen] = []
+    for row in sheets["vHost"]:
+        server, name = row.text("server").lower(), row.text("host")
+        cluster = (server, row.text("cluster"))
+        enabled, behavior = drs.get(cluster, (None, None))
+        host = _host(row, f"{server}/{name}", bool(enabled), behavior if enabled else None)
+        if not isinstance(host, str) and "evc" in sheets["vHost"].columns:
+            host = replace(host, evc_mode=row.text("evc"))
+        if isinstance(host, str):
+            unseen.append(Unseen("host", name, host))
+            if cluster[1]:
+                unread[cluster] = (*unread.get(cluster, ()), name)
+            continue
+        named[server, name.lower()] = host
+        if cluster[1]:
+            clusters[host.moid] = cluster
+    if named:
+        unseen.append(Unseen("host", "NUMA nodes", ASSUMED))
+    return Hosts(named, clusters, {key: value[0] for key, value in drs.items()}, unread, tuple(unseen))
+
+
+def _host(row: Row, moid: str, drs: bool, behavior: str | None) -> HostFacts | str:
+    """The host, or why it cannot be read."""
+    packages, memory = row.number("packages"), row.number("memory")
+    cores = row.number("cores") or (packages or 0) * (row.number("per_package") or 0)
+    version = _VERSION.search(row.text("version"))
+    lacking = [
+        what
+        for what, there in (("sockets", packages), ("cores", cores), ("memory", memory), ("release", version))
+        if not there
+    ]
+    if not (packages and cores and memory and version):
+        return f"its row has no {', '.join(lacking)}"
+    if not packages <= cores <= MOST_CPUS:
+        return f"its row has {packages} sockets and {cores} cores, which no host can have"
+    threads = cores * 2 if row.truth("ht") else cores
+    size = threads // packages
+    nodes = tuple(
+        NumaNode(node, tuple(range(node * size, (node + 1) * size)), memory // packages)
+        for node in range(packages)
+    )
+    return HostFacts(
+        moid=moid,
+        name=row.text("host"),
+        release=Release(version[1], version[2] or ""),
+        vendor=row.text("vendor"),
+        model=row.text("model"),
+        cpu_model=row.text("model_cpu"),
+        bios=row.text("bios"),
+        packages=packages,
+        cores=cores,
+        threads=threads,
+        threads_used=row.truth("ht") or None,  # not active: off, or SCAv1
+        memory_mb=memory,
+        numa_nodes=nodes,
+        mhz=row.number("speed") or 0,
+        in_drs_cluster=drs,
+        drs_default=behavior,
+        numa_reported=False,
+        node_memory_estimated=packages > 1,
+        power_policy=_policy(row.text("policy")),
+    )
+
+
+def _policy(text: str) -> str | None:
+    lowered = text.lower()
+    return next((short for short, names in _POLICIES.items() if lowered in names), None)

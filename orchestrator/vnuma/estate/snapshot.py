@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from vnuma import __version__
 from vnuma.domain.vm.estate import Estate
 from vnuma.errors import InputError, reading, writing
-from vnuma.estate.plausible import implausible
+from vnuma.estate.design_vm import implausible
 from vnuma.words import bounded_input
 
 FORMAT = 1

@@ -1,7 +1,14 @@
-"""A host's packages, cores and NUMA nodes: vsish, `sched-stats -t ncpus` and `esxcli hardware`."""
+"""What a host's tools print: vsish, `esxcli hardware`, `sched-stats`, and esxtop's memory screen.
+
+Tables of `sched-stats` are read by their columns' names, which differ by release: of clients
+(`-t numa-clients`) 6.5 prints 11 columns with percent signs, 7.0 without, 8.0 may print 9. One client is a
+physical proximity domain of a VM. No public batch file of esxtop (`esxtop -b`) has NUMA columns, so
+their names are assumed: those of the screen, or with the words NUMA and home, local, remote or migrations.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -74,3 +81,248 @@ def _pair(found: re.Match[str] | None) -> tuple[str, int] | None:
         return None
     name, number = _NAMES[found[1]], int(found[2])
     return name, number // _MIB if name == "memory_mb" else number
+
+
+Row = dict[str, str]
+
+_CLIENTS = ("groupname", "clientid", "homenode")
+_CNODE = ("groupname", "clientid", "nodeid", "memorypct")
+_PNODE = ("nodeid", "nvcpu", "freemem")
+
+
+@dataclass(frozen=True)
+class NumaClient:
+    """One NUMA client. Memory in KB; percentages are None if the table lacks the column."""
+
+    group_name: str
+    group_id: int
+    client_id: int
+    home_node: int
+    affinity: str
+    n_worlds: int | None
+    vmm_worlds: int | None
+    local_kb: int | None
+    remote_kb: int | None
+    curr_local: int | None
+    cumm_local: int | None
+
+
+@dataclass(frozen=True)
+class ClientNode:
+    """The share of one client's time and memory (percent, KB) on one physical node."""
+
+    group_id: int
+    client_id: int
+    node_id: int
+    time_pct: int | None
+    memory_kb: int | None
+    memory_pct: int | None
+
+
+@dataclass(frozen=True)
+class PhysicalNode:
+    """One physical NUMA node: vCPUs placed on it, memory in KB."""
+
+    node_id: int
+    n_vcpu: int | None
+    free_kb: int | None
+    total_kb: int | None
+
+
+def numa_clients(text: str) -> tuple[NumaClient, ...]:
+    """The readable rows of every table of clients in a text."""
+    figures = ("nworlds", "vmmworlds", "localmem", "remotemem", "currlocal", "cummlocal")
+    return tuple(
+        NumaClient(row["groupname"], group, client, home, row.get("affinity", ""), *found)
+        for row, (group, client, home), found in _rows(
+            text, _CLIENTS, ("groupid", "clientid", "homenode"), figures
+        )
+    )
+
+
+def client_nodes(text: str) -> tuple[ClientNode, ...]:
+    """The rows of every table of clients by node."""
+    key, figures = ("groupid", "clientid", "nodeid"), ("timepct", "memory", "memorypct")
+    return tuple(ClientNode(*numbers, *found) for _, numbers, found in _rows(text, _CNODE, key, figures))
+
+
+def physical_nodes(text: str) -> tuple[PhysicalNode, ...]:
+    """The rows of every table of physical nodes. ESXi prints none for a single node."""
+    figures = ("nvcpu", "freemem", "totalmem")
+    return tuple(PhysicalNode(*node, *found) for _, node, found in _rows(text, _PNODE, ("nodeid",), figures))
+
+
+def _rows(
+    text: str, needed: tuple[str, ...], key: tuple[str, ...], figures: tuple[str, ...]
+) -> Iterator[tuple[Row, list[int], list[int | None]]]:
+    """Each row with its key and figures, without rows whose key is not readable."""
+    for row in _tables(text, needed):
+        numbers = [number for name in key if (number := _whole(row.get(name))) is not None]
+        if len(numbers) == len(key):
+            yield row, numbers, [_whole(row.get(name)) for name in figures]
+
+
+def _tables(text: str, needed: tuple[str, ...]) -> Iterator[Row]:
+    """Rows under each header with the needed columns; a row must have as many fields as its header."""
+    header: list[str] = []
+    for line in _unfolded(text.splitlines()):
+        fields = line.split()
+        names = [name.lower().strip("%") for name in fields]
+        if "nodeid" in names or "groupname" in names:
+            header = names if set(needed) <= set(names) else []
+        elif header and len(fields) == len(header):
+            yield dict(zip(header, fields, strict=True))
+
+
+def _unfolded(lines: list[str]) -> Iterator[str]:
+    """The lines, joined in pairs where a terminal has folded a table's header, and so its rows.
+
+    A row's first line may have lost the blanks at its end; its width is the header's.
+    """
+    width, at = 0, 0
+    while at < len(lines):
+        line, following = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
+        if "groupName" in line:
+            width = len(line) if _is_folded(line, following) else 0
+        if width and line.strip():
+            line, at = line.ljust(width) + following, at + 1
+        elif not line.strip():
+            width = 0
+        yield line
+        at += 1
+
+
+def _is_folded(line: str, following: str) -> bool:
+    """Whether a header goes on in the next line, which then has no figures."""
+    names = {name.lower().strip("%") for name in (line + following).split()}
+    known = any(set(needed) <= names for needed in (_CLIENTS, _CNODE))
+    return known and bool(following.strip()) and not any(sign.isdigit() for sign in following)
+
+
+def _whole(text: str | None) -> int | None:
+    """An integer of reasonable length; None for anything else."""
+    plain = (text or "").rstrip("%")
+    return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) <= 18 else None
+
+
+_NODES = re.compile(r"NUMA\s*/MB\s*:\s*(.*)", re.ASCII)
+_NODE = re.compile(r"(\d{1,12})\s*\(\s*(\d{1,12})\s*\)", re.ASCII)
+_DECIMAL = re.compile(r"\d{1,12}(?:\.\d{1,6})?", re.ASCII)
+_HOMES = re.compile(r"\d{1,4}(?:,\d{1,4})*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class VmMemory:
+    """One VM's line. NHN: home nodes; NMIG: migrations between nodes; memory in MB; N%L: local percent."""
+
+    gid: str
+    name: str
+    nhn: tuple[int, ...]
+    nmig: int | None
+    remote_mb: float | None
+    local_mb: float | None
+    n_pct_l: int | None
+
+
+@dataclass(frozen=True)
+class MemoryScreen:
+    """Memory of the host's nodes as (total, free) in MB, and the VMs shown."""
+
+    nodes: tuple[tuple[int, int], ...]
+    vms: tuple[VmMemory, ...]
+
+
+def memory_screen(text: str) -> MemoryScreen:
+    """The NUMA columns of esxtop's memory screen, as far as shown."""
+    nodes: tuple[tuple[int, int], ...] = ()
+    vms: list[VmMemory] = []
+    header: list[str] = []
+    for line in text.splitlines():
+        found = _NODES.search(line)
+        if found:
+            nodes = tuple((int(total), int(free)) for total, free in _NODE.findall(found[1]))
+            continue
+        fields = line.split()
+        if "NAME" in fields and "NHN" in fields:
+            header = fields
+        elif header:
+            row = _row(header, fields)
+            vms += [row] if row else []
+    return MemoryScreen(nodes, tuple(vms))
+
+
+def _row(header: list[str], fields: list[str]) -> VmMemory | None:
+    """A VM's line; its name may contain blanks, so columns are counted from both ends."""
+    at = header.index("NAME")
+    after = len(header) - at - 1
+    if len(fields) < len(header) or after < 1:
+        return None
+    named = dict(zip(header[at + 1 :], fields[-after:], strict=True))
+    homes = named.get("NHN", "")
+    if not (_HOMES.fullmatch(homes) or homes == "-"):
+        return None
+    before = dict(zip(header[:at], fields[:at], strict=True))
+    migrations, local = _decimal(named.get("NMIG")), _decimal(named.get("N%L"))
+    return VmMemory(
+        gid=before.get("GID", ""),
+        name=" ".join(fields[at:-after]),
+        nhn=() if homes == "-" else tuple(int(node) for node in homes.split(",")),
+        nmig=None if migrations is None else int(migrations),
+        remote_mb=_decimal(named.get("NRMEM")),
+        local_mb=_decimal(named.get("NLMEM")),
+        n_pct_l=None if local is None else int(local),
+    )
+
+
+_GROUP = re.compile(r"\\Group Memory\((\d{1,12}):([^)]{1,200})\)\\(.{1,80})$", re.ASCII)
+_COLUMNS = {
+    "nhn": re.compile(r"NHN|NUMA.*home", re.I),
+    "nmig": re.compile(r"NMIG|NUMA.*migr", re.I),
+    "remote_mb": re.compile(r"NRMEM|NUMA.*remote", re.I),
+    "n_pct_l": re.compile(r"N%L|(?:%.*NUMA|NUMA.*%).*local|NUMA local.*%", re.I),
+    "local_mb": re.compile(r"NLMEM|NUMA.*local", re.I),
+}
+
+
+def batch(text: str) -> MemoryScreen | None:
+    """The VMs of a batch file, by its last sample; None for any other text."""
+    rows = csv.reader(line for line in text.splitlines() if line.startswith('"'))
+    try:
+        header = next(rows, [])
+        groups = list(_groups(header))
+        if not header or "PDH-CSV" not in header[0] or not groups:
+            return None
+        last = [row for row in rows if len(row) == len(header)]
+    except csv.Error:
+        return None
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for at, key, name in groups:
+        column = next((one for one, pattern in _COLUMNS.items() if pattern.search(name)), "")
+        found.setdefault(key, {})[column] = last[-1][at] if last else ""
+    return MemoryScreen((), tuple(_sample(*key, figures) for key, figures in found.items()))
+
+
+def _groups(header: list[str]) -> Iterator[tuple[int, tuple[str, str], str]]:
+    """Column, group (id and name) and counter of what the file has of the memory of groups."""
+    for at, title in enumerate(header):
+        found = _GROUP.search(title)
+        if found:
+            yield at, (found[1], found[2]), found[3]
+
+
+def _sample(gid: str, name: str, figures: dict[str, str]) -> VmMemory:
+    migrations, local = _decimal(figures.get("nmig")), _decimal(figures.get("n_pct_l"))
+    homes = figures.get("nhn", "")
+    return VmMemory(
+        gid=gid,
+        name=name,
+        nhn=tuple(int(node) for node in homes.split(",")) if _HOMES.fullmatch(homes) else (),
+        nmig=None if migrations is None else int(migrations),
+        remote_mb=_decimal(figures.get("remote_mb")),
+        local_mb=_decimal(figures.get("local_mb")),
+        n_pct_l=None if local is None else int(local),
+    )
+
+
+def _decimal(text: str | None) -> float | None:
+    return float(text) if text is not None and _DECIMAL.fullmatch(text) else None

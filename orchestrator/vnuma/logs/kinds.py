@@ -8,11 +8,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from vnuma.logs.errorlog import starts
-from vnuma.logs.esxtop import batch, memory_screen
 from vnuma.logs.guest_tools import coreinfo, lscpu, lstopo, numactl
-from vnuma.logs.host_tools import esxcli, ncpus, vsish
+from vnuma.logs.host_tools import (
+    batch,
+    client_nodes,
+    esxcli,
+    memory_screen,
+    ncpus,
+    numa_clients,
+    physical_nodes,
+    vsish,
+)
 from vnuma.logs.pasted import cleaned
-from vnuma.logs.sched_stats import client_nodes, numa_clients, physical_nodes
 from vnuma.logs.vmware import VmwareLog, power_ons, read_cookie
 
 Document = dict[str, Any]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.logs import linux_nodes
+from vnuma.logs import guest_tools
 
 # Closson 2009, https://kevinclosson.net: numactl 0.9 on a two-socket Xeon 5500.
 MEMINFO = """Node 0 MemTotal:        8087764 kB
@@ -30,30 +30,30 @@ Node 1 FilePages:          1024 kB
 )
 def test_dd_tells_bytes_and_seconds(line: str, expected: tuple[int, float]) -> None:
     """Every dd's last line gives bytes and its own seconds, whatever surrounds it."""
-    found = linux_nodes.copied(f"1403+1 records in\n1403+1 records out\n{line}\n")
+    found = guest_tools.copied(f"1403+1 records in\n1403+1 records out\n{line}\n")
 
     assert [(one.bytes, one.seconds) for one in found] == [expected]
 
 
 def test_a_dd_without_a_time_tells_nothing() -> None:
     """Some builds of busybox print records only: no time is made up."""
-    assert linux_nodes.copied("61+1 records in\n61+1 records out\n") == ()
+    assert guest_tools.copied("61+1 records in\n61+1 records out\n") == ()
 
 
 def test_a_dd_that_took_no_time_is_refused() -> None:
     """A throughput over zero seconds is not a figure."""
     with pytest.raises(ValueError, match="time of zero"):
-        linux_nodes.copied("512 bytes copied, 0.0 s, Infinity B/s")
+        guest_tools.copied("512 bytes copied, 0.0 s, Infinity B/s")
 
 
 def test_another_language_is_no_time() -> None:
     """Text that is not of the C locale is not half understood."""
-    assert linux_nodes.copied("314572800 Bytes (315 MB) kopiert, 0,371725 s, 846 MB/s") == ()
+    assert guest_tools.copied("314572800 Bytes (315 MB) kopiert, 0,371725 s, 846 MB/s") == ()
 
 
 def test_meminfo_is_reported_by_node() -> None:
     """Each node has its own figures, names with brackets included."""
-    shown = linux_nodes.meminfo(MEMINFO)
+    shown = guest_tools.meminfo(MEMINFO)
 
     assert shown[0]["FilePages"] == 2006640
     assert shown[0]["Active(file)"] == 915920
@@ -64,7 +64,7 @@ def test_meminfo_is_reported_by_node() -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Any text is read or refused with ValueError; nothing else is raised."""
     try:
-        linux_nodes.meminfo(text)
+        guest_tools.meminfo(text)
     except ValueError:
         return
 
@@ -74,16 +74,16 @@ def test_a_kernel_list_gives_its_numbers_back(numbers: set[int]) -> None:
     """A list written as single numbers is read as written; an empty one has none."""
     text = ",".join(str(number) for number in sorted(numbers))
 
-    assert set(linux_nodes.number_list(text)) == numbers
+    assert set(guest_tools.number_list(text)) == numbers
 
 
 def test_ranges_of_a_kernel_list_are_whole() -> None:
     """`0-3,8` are five numbers; a descending range is invalid."""
-    assert linux_nodes.number_list("0-3,8\n") == (0, 1, 2, 3, 8)
+    assert guest_tools.number_list("0-3,8\n") == (0, 1, 2, 3, 8)
     with pytest.raises(ValueError, match="no range"):
-        linux_nodes.number_list("3-0")
+        guest_tools.number_list("3-0")
 
 
 def test_sections_are_cut_at_their_marks() -> None:
     """Text before the first mark, such as a login banner, belongs to no section."""
-    assert linux_nodes.sections("Welcome!\n@@ a\n1\n2\n@@ b\n") == {"a": "1\n2", "b": ""}
+    assert guest_tools.sections("Welcome!\n@@ a\n1\n2\n@@ b\n") == {"a": "1\n2", "b": ""}

@@ -8,7 +8,7 @@ from itertools import accumulate
 from uuid import UUID
 
 from vnuma.domain.vm.facts import GuestTopology
-from vnuma.logs import linux_nodes
+from vnuma.logs import guest_tools
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import emulated_by, scenario_of
 
@@ -114,8 +114,8 @@ def same_uuid(shown: str, bios: str) -> bool:
 
 def linux_facts(text: str) -> LinuxFacts:
     """Parse the output of `workloads.shell.linux_question`. Raises ValueError for anything else."""
-    part = linux_nodes.sections(text)
-    memory = linux_nodes.meminfo(part.get("meminfo", ""))
+    part = guest_tools.sections(text)
+    memory = guest_tools.meminfo(part.get("meminfo", ""))
     cpus = _cpus_by_node(part.get("cpulists", ""))
     nodes = tuple(
         Node(
@@ -137,14 +137,14 @@ def linux_facts(text: str) -> LinuxFacts:
         distances=_distances(part.get("distances", "")),
         is_root=_line(part, "uid") == "0",
         numactl=bool(_line(part, "numactl")),
-        dd_times=bool(linux_nodes.copied(part.get("dd", ""))),
+        dd_times=bool(guest_tools.copied(part.get("dd", ""))),
         emulated=_emulator(model, virtualization, part),
         virtualization=virtualization,
         numa_balancing=_line(part, "numa_balancing") or None,
         transparent_hugepages=_chosen(_line(part, "thp")),
         spread_page=_line(part, "spread_page") or None,
         memory_limit_mb=_limit_mb(_line(part, "memory_limit")),
-        allowed_nodes=linux_nodes.number_list(_line(part, "mems_allowed")),
+        allowed_nodes=guest_tools.number_list(_line(part, "mems_allowed")),
         file_system=_line(part, "file_system"),
         free_disk_mb=_mb(_line(part, "disk_kb")),
         may_write=_line(part, "folder") == "writable",
@@ -166,7 +166,7 @@ def _mb(kilobytes: str) -> int | None:
 
 def _cpus_by_node(text: str) -> dict[int, tuple[int, ...]]:
     rows = (line.split(maxsplit=1) for line in text.splitlines() if line.strip())
-    return {int(row[0]): linux_nodes.number_list(row[1] if len(row) > 1 else "") for row in rows}
+    return {int(row[0]): guest_tools.number_list(row[1] if len(row) > 1 else "") for row in rows}
 
 
 def _distances(text: str) -> dict[int, tuple[int, ...]]:

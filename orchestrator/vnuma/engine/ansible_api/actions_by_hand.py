@@ -34,9 +34,8 @@ from vnuma.engine.cell.shape import (
     shape,
 )
 from vnuma.engine.cell.write_settings import not_left_off
-from vnuma.engine.design_check.check import CheckRequest, run_check
+from vnuma.engine.design_check.check import CheckRequest, SqlServers, run_check
 from vnuma.engine.design_check.estates import read_target
-from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.engine.instance.sql_identity import require_by_hand
 from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, retry_vcenter

@@ -15,8 +15,8 @@ from vnuma.domain.vm.config_event import Author, ConfigEvent, last_change
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
+from vnuma.engine.design_check.check import Filters
 from vnuma.engine.design_check.estates import vcenters_of
-from vnuma.engine.design_check.filters import Filters
 from vnuma.errors import InputError, VnumaError
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sqlalchemy import Connection
 
 from vnuma import __version__
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.check_history import Earlier, History, RecordedCheck, Seen, StandingFinding, history_of
+from vnuma.checks.check_history import (
+    Earlier,
+    History,
+    RecordedCheck,
+    Seen,
+    StandingFinding,
+    earlier_of,
+    history_of,
+)
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged, Key, Source
+from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import InputError
+from vnuma.estate import snapshot
 from vnuma.store import estate_checks
 from vnuma.store.estate_checks import NewFinding
 from vnuma.store.open import Store
@@ -134,3 +146,35 @@ def _found(result: CheckResult, source: Source) -> dict[Key, NewFinding]:
 
 def _key(item: StandingFinding) -> Key:
     return item.rule, item.kind, item.key  # type: ignore[return-value]  # a kind as it was written
+
+
+def earlier(path: Path, asked: CheckRequest) -> Earlier:
+    """What was found then. Of a snapshot, what today's rules find in the facts of then.
+
+    Raises InputError for any other file.
+    """
+    document = snapshot.read_json(path)
+    if not snapshot.is_snapshot(document):
+        return earlier_of(document, path)
+    estates = snapshot.from_document(document, path)
+    result = run_check(estates, replace(asked, sql=None))
+    found = {item.key: item.finding.name for vm in result.vms for item in vm.findings}
+    sources = frozenset(estate.source for estate in estates)
+    return Earlier(min(estate.read_at for estate in estates), found, sources)
+
+
+def require_same_estate(result: CheckResult, then: Earlier, path: Path) -> None:
+    """Raise InputError where the two have neither a source nor an object in common.
+
+    An export has another file name every time, and VMs come and go: either is enough.
+    """
+    now = {source.name for source in result.sources}
+    if not then.found or now & then.sources:
+        return
+    if any(Seen(result).knows(identity, name) for (_, _, identity), name in then.found.items()):
+        return
+    raise InputError(
+        f"{path} is a check of a different estate: {', '.join(sorted(then.sources))}, not "
+        f"{', '.join(sorted(now))}; they share no objects.",
+        fix="Name an earlier check of this estate: --baseline FILE",
+    )

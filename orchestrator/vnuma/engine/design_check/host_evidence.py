@@ -12,7 +12,7 @@ from vnuma.domain.topology.topology import partial_socket
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.errors import InputError
 from vnuma.estate.vmx import designed
-from vnuma.logs.esxtop import VmMemory, memory_screen
+from vnuma.logs.host_tools import VmMemory, memory_screen
 from vnuma.logs.vmware import VmwareLog
 
 

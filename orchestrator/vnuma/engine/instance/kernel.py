@@ -10,7 +10,7 @@ from vnuma.engine.audit.journal import Journal
 from vnuma.engine.lease.baseline_document import baseline_of, record_baseline, refuse_altered
 from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.errors import MeasurementFailed
-from vnuma.logs import linux_nodes
+from vnuma.logs import guest_tools
 from vnuma.store import baselines, cells, facts, leases
 from vnuma.store.rows import Vm
 from vnuma.workloads.shell import Shell, require
@@ -30,7 +30,7 @@ def key(name: str) -> str:
 def read(shell: Shell, names: Iterable[str]) -> dict[str, str]:
     """Their present values, without those that the kernel lacks. Raises MeasurementFailed."""
     script = "".join(f"echo '@@ {name}'; cat {WHERE[name]} 2>/dev/null\n" for name in names)
-    shown = linux_nodes.sections(require(shell, f"{script}true\n", "reading the kernel's settings"))
+    shown = guest_tools.sections(require(shell, f"{script}true\n", "reading the kernel's settings"))
     return {name: chosen(text) for name, text in shown.items() if text.strip()}
 
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 
 from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.errors import MeasurementFailed, PlacementNotProven
-from vnuma.logs import linux_nodes
-from vnuma.logs.linux_nodes import Copied
+from vnuma.logs import guest_tools
+from vnuma.logs.guest_tools import Copied
 from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, SystemUnderTest, Workload
 from vnuma.workloads.page_cache import scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
@@ -89,7 +89,7 @@ class _Pass:
             self._place(size)
             self.size = size
         script = self._script(size, form)
-        shown = linux_nodes.sections(
+        shown = guest_tools.sections(
             require(self.system.shell, script, f"{self.system.vm}: reading the file")
         )
         moved = growth(_file_pages(shown["before"]), _file_pages(shown["after"]))
@@ -125,7 +125,7 @@ class _Pass:
         nodes = [node.id for node in self.machine.nodes if node.memory_mb]
         path = scripts.file_name(settings.folder, size)
         script = scripts.load(path, settings.cpu_node, settings.memory_node, nodes)
-        shown = linux_nodes.sections(require(system.shell, script, f"{system.vm}: placing the file"))
+        shown = guest_tools.sections(require(system.shell, script, f"{system.vm}: placing the file"))
         grown = growth(_file_pages(shown["before"]), _file_pages(shown["after"]))
         with_memory = {node: kb for node, kb in grown.items() if node in nodes}
         placed = Placed(size * 1_000_000 // 1024, with_memory)
@@ -140,13 +140,13 @@ class _Pass:
 
 
 def _file_pages(text: str) -> dict[int, int]:
-    return {node: shown.get("FilePages", 0) for node, shown in linux_nodes.meminfo(text).items()}
+    return {node: shown.get("FilePages", 0) for node, shown in guest_tools.meminfo(text).items()}
 
 
 def _copied(shown: Mapping[str, str]) -> tuple[Copied, ...]:
     """The results of every dd in a script. Raises MeasurementFailed without any."""
     try:
-        found = linux_nodes.copied(shown["read"])
+        found = guest_tools.copied(shown["read"])
     except ValueError as error:
         raise MeasurementFailed(
             f"{error}: the file is too small to be timed.", fix="Use a larger size."
