@@ -26,9 +26,8 @@ from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Value
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.design_check import estates
-from vnuma.engine.design_check.check import CheckRequest, SqlServers, subject_of
+from vnuma.engine.design_check.check import CheckRequest, SqlServers, study_subjects, subject_of
 from vnuma.engine.design_check.designed_vms import DESIGNS, on_hosts
-from vnuma.engine.design_check.study_arms import study_subjects
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design
 from vnuma.estate.design_vm import NEW_VM

@@ -15,7 +15,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import Permissions, ServerFacts, SqlEdition, SqlFacts, WindowsFacts, XtpDatabase
 from vnuma.domain.vm.setting import TYPED, Power
-from vnuma.engine.design_check.study_arms import study_subjects
+from vnuma.engine.design_check.check import study_subjects
 
 FOLDER = Path(__file__).parents[2] / "data" / "rules"
 

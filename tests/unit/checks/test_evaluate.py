@@ -15,7 +15,7 @@ from vnuma.checks.subject import Subject
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.topology import Topology
-from vnuma.engine.design_check.study_arms import merge_arms, study_subjects
+from vnuma.engine.design_check.check import merge_arms, study_subjects
 
 STUDY = Study.model_validate(
     {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ["1x16", "2x8", "16x1"]}

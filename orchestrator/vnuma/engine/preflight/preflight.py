@@ -15,7 +15,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SINCE
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.design_check.study_arms import merge_arms, study_subjects
+from vnuma.engine.design_check.check import merge_arms, study_subjects
 from vnuma.engine.lease.hours import LONGER, why_never
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.preflight.findings import Finding, worst_first
