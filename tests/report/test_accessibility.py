@@ -16,7 +16,7 @@ from tests.report.build import Lost, Story, build, study_text
 from tests.report.serving import serving
 from tests.support.stores import new_store
 from vnuma.report.check.as_page import as_page
-from vnuma.report.comparison.pair import compare_runs
+from vnuma.report.comparison.two_runs import compare_runs
 from vnuma.report.model.model import load_run
 from vnuma.report.page.comparison_page import write_comparison
 from vnuma.report.page.render import write_report

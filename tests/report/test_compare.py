@@ -14,12 +14,19 @@ from typer.testing import CliRunner
 
 from tests.report.build import ARMS, build, story, study_text
 from tests.support.stores import new_store
-from vnuma.analysis.change_between_runs import Clocks, changes
+from vnuma.analysis.between_runs import Clocks, changes
 from vnuma.analysis.verdict import Label, Rules, Withheld
 from vnuma.cli.main import app
 from vnuma.errors import InputError, ThresholdMet, UsageError
-from vnuma.report.comparison.pair import Comparison, compare_runs
-from vnuma.report.comparison.text import Condition, as_json, as_text, parse_condition, states
+from vnuma.report.comparison.two_runs import (
+    Comparison,
+    Condition,
+    as_json,
+    as_text,
+    compare_runs,
+    parse_condition,
+    states,
+)
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.page.comparison_page import write_comparison
 from vnuma.store.rows import RunState

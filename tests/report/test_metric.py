@@ -17,7 +17,7 @@ from tests.report.pages import page_text, text_of
 from vnuma.domain.study.study import Study
 from vnuma.errors import InputError
 from vnuma.report.charts.pictures import pictures
-from vnuma.report.comparison.text import parse_condition
+from vnuma.report.comparison.two_runs import parse_condition
 from vnuma.report.export.results import Results, as_json
 from vnuma.report.model.grid import as_latex
 from vnuma.report.model.methods import methods, scope

@@ -23,7 +23,7 @@ from tests.support.made_once import made_once
 from tests.support.site import SMALL, write_inventory, write_machines
 from tests.unit.analysis.data import ARMS, Study, columns_of, study_of
 from vnuma.analysis.analyse import analyse
-from vnuma.analysis.instrument_checks import AaCheck
+from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult, RunResult
 from vnuma.analysis.verdict import Label
@@ -32,9 +32,9 @@ from vnuma.assets import asset
 from vnuma.domain.study.declaration import METHOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.places import store_url
-from vnuma.report.model.caveats import limit_statements
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun, load_run
+from vnuma.report.model.trust import limit_statements
 from vnuma.report.model.words import answer
 from vnuma.report.terminal.run_text import all_as_text
 from vnuma.store.open import open_store

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from tests.report.build import build, story, study_text
 from tests.support.stores import new_store
+from vnuma.analysis.between_runs import heterogeneity, pool
 from vnuma.analysis.compare import Contrast
 from vnuma.analysis.outliers import OddCell
-from vnuma.analysis.pooling import heterogeneity, pool
 from vnuma.analysis.verdict import Label, Rules
 from vnuma.cli.main import app
 from vnuma.errors import InputError

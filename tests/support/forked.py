@@ -39,7 +39,7 @@ _VNUMA = (
     "ansible_runner",
     "cryptography.x509",
     "jinja2.nativetypes",
-    "vnuma.analysis.study_forecast",
+    "vnuma.analysis.planning",
     "vnuma.cli.main",
     "vnuma.cli.progress",
     "vnuma.engine.ansible_api.actions_by_hand",

@@ -22,10 +22,8 @@ from tools.calibration.error_rates import (
 from tools.calibration.one_by_one import one_by_one_cases
 from tools.calibration.truths import SD, STANDARD, Trend, Truth, draw, heavy, linear, lognormal
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.simulate import BoolArray, Simulated
-from vnuma.analysis.simulate_decided import run_decided
-from vnuma.analysis.spending import FIRST_LOOK
-from vnuma.analysis.stopping import first_look
+from vnuma.analysis.simulate import BoolArray, Simulated, run_decided
+from vnuma.analysis.stopping import FIRST_LOOK, first_look
 from vnuma.analysis.variance import cell_sd
 from vnuma.report.model.grid import GridTable
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tools.calibration.truths import Studies, Truth
+from vnuma.analysis.checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.instrument_checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
 from vnuma.analysis.simulate import BoolArray, Simulated, differences

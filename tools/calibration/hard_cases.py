@@ -22,14 +22,13 @@ from tools.calibration.error_rates import (
     words,
 )
 from tools.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal
+from vnuma.analysis.between_runs import changes, pool
 from vnuma.analysis.cells import Grid
-from vnuma.analysis.change_between_runs import changes
+from vnuma.analysis.checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Comparison, Contrast, Interval, compare
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.instrument_checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.outliers import share_limit
-from vnuma.analysis.pooling import pool
-from vnuma.analysis.power import blocks_for_width
+from vnuma.analysis.planning import blocks_for_width
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
 from vnuma.analysis.simulate import BoolArray, Simulated, differences

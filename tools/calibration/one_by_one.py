@@ -14,14 +14,14 @@ import numpy as np
 from tools.calibration.case import Case
 from tools.calibration.error_rates import MARGIN, Rate, some_arm
 from tools.calibration.truths import STANDARD, Truth, draw, linear
-from vnuma.analysis.block_position import terms
 from vnuma.analysis.cells import Grid
+from vnuma.analysis.checks import AA_ALARM, AaCheck, check_a_a, check_control
 from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.conclusions import near_best
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.instrument_checks import AA_ALARM, AaCheck, check_a_a, check_control
-from vnuma.analysis.near_best import near_best
+from vnuma.analysis.fit import terms
 from vnuma.analysis.records import PositiveControl
-from vnuma.analysis.spending import FIRST_LOOK, RepeatedLooks
+from vnuma.analysis.stopping import FIRST_LOOK, RepeatedLooks
 from vnuma.analysis.verdict import Label, decide, rules_for
 
 MOST = 12

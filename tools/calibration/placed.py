@@ -13,10 +13,10 @@ from tools.calibration.case import Case, quiet
 from tools.calibration.error_rates import Rate
 from tools.calibration.hard_cases import ALPHA
 from tools.calibration.truths import STANDARD, Truth, draw, linear, steady
-from vnuma.analysis.block_position import Place, terms
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.fit import Place, terms
 from vnuma.domain.study.design import Order
 from vnuma.domain.study.order import latin_square, williams_square
 

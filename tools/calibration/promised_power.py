@@ -9,7 +9,7 @@ import numpy as np
 
 from tools.calibration import truths
 from tools.calibration.error_rates import Rate, any_found, found_slower, outcome
-from vnuma.analysis.power import blocks_to_detect, detectable_effect
+from vnuma.analysis.planning import blocks_to_detect, detectable_effect
 from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look
 from vnuma.analysis.variance import ROBUST_QUANTILE, cell_sd, pilot_upper

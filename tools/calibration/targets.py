@@ -25,7 +25,7 @@ from tools.calibration.promised_power import (
     stopping,
 )
 from tools.calibration.truths import STANDARD, TRUTHS, draw
-from vnuma.analysis.instrument_checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
+from vnuma.analysis.checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.rank import walsh_coverage
 
 STUDIES = 10_000

@@ -9,27 +9,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from vnuma.analysis.block_position import with_places
 from vnuma.analysis.cautions import Findings, cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
-from vnuma.analysis.compare import Comparison, compare
-from vnuma.analysis.conclusions import differing_sizes, recommend, without_opposed
-from vnuma.analysis.detectable import detectable, with_blocks_needed
-from vnuma.analysis.drift import check_drift, check_first_iteration, check_sentinel
-from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
-from vnuma.analysis.instrument_checks import (
+from vnuma.analysis.checks import (
     MIN_BOOTS_FOR_VERDICT,
     ControlCheck,
     check_a_a,
     check_control,
+    check_drift,
+    check_first_iteration,
+    check_sentinel,
 )
-from vnuma.analysis.near_best import near_best
+from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.conclusions import differing_sizes, near_best, recommend, without_opposed
+from vnuma.analysis.detectable import detectable, with_blocks_needed
+from vnuma.analysis.fit import with_places
+from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
 from vnuma.analysis.rounding import rounding_of
-from vnuma.analysis.spending import FIRST_LOOK, RepeatedLooks
-from vnuma.analysis.stopping import DecidedLook, StopDecision, half_widths, stop_on_precision
+from vnuma.analysis.stopping import FIRST_LOOK, DecidedLook, RepeatedLooks, StopDecision, stop_on_precision
 from vnuma.analysis.table import figure_rows, table_row
 from vnuma.analysis.variance import noise
 from vnuma.analysis.verdict import (
@@ -100,7 +100,7 @@ def precision_look(
     """
     form = design.forms[0]
     found = collect(samples, cells, design, vm=vm, form=form, measure=design.measure(form))
-    widths = half_widths(compare_cells(found, design))
+    widths = compare_cells(found, design).half_widths
     return stop_on_precision(widths, found.complete, len(design.columns), target, design.blocks)
 
 

@@ -7,17 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vnuma.analysis.cells import Cells, figures_by_size
+from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT, AaCheck, ControlCheck, Drift, FirstIteration, Slope
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.conclusions import differing_sizes_sentence
-from vnuma.analysis.drift import Drift, FirstIteration, Slope
-from vnuma.analysis.figures import p_words
-from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT, AaCheck, ControlCheck
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, Measure, NotEvaluated, worsening
 from vnuma.analysis.result import ArmResult, Caution, DifferingSize
 from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
+from vnuma.analysis.wording import p_words
 from vnuma.domain.workloads.metric import plural
 
 

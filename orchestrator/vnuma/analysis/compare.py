@@ -10,14 +10,14 @@ from typing import Literal
 
 import numpy as np
 
-from vnuma.analysis import dunnett
+from vnuma.analysis import distributions
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate, uneven
 from vnuma.analysis.outliers import OddCell, noticeable, odd_cells
 from vnuma.analysis.rank import RankEstimate, rank_estimate
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding
-from vnuma.analysis.spending import RepeatedLooks
+from vnuma.analysis.stopping import RepeatedLooks
 from vnuma.domain.workloads.metric import Better
 
 Basis = Literal["pooled", "own"]
@@ -119,6 +119,11 @@ class Comparison:
     rounding: Rounding = NO_ROUNDING
     odd: tuple[OddCell, ...] = ()
     looks: RepeatedLooks | None = None
+
+    @property
+    def half_widths(self) -> tuple[float | None, ...]:
+        """The 95% simultaneous half-widths, on the ln scale."""
+        return tuple(item.inference.half_width if item.inference else None for item in self.contrasts)
 
     def flagged(self, label: str) -> bool:
         """Whether the gate forbids the pooled error for this column; true without a gate.
@@ -274,9 +279,9 @@ def _inferred(
     if error.basis == "own":
         return bonferroni(estimate, error.se, error.df, family, alpha)
     rho = 1.0 / (1 + len(comparison.reference))
-    main = dunnett.constant(alpha, family, error.df, rho)
-    wide = dunnett.constant(2 * alpha, family, error.df, rho)
-    p = dunnett.adjusted_p(t_ratio(estimate, error.se), family, error.df, rho)
+    main = distributions.dunnett_constant(alpha, family, error.df, rho)
+    wide = distributions.dunnett_constant(2 * alpha, family, error.df, rho)
+    p = distributions.dunnett_p(t_ratio(estimate, error.se), family, error.df, rho)
     return _inference(estimate, error, p, (main, wide), t_quantile(1 - alpha / 2, error.df))
 
 

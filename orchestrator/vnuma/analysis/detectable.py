@@ -11,9 +11,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from vnuma.analysis import power
+from vnuma.analysis import planning
+from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Comparison, Contrast
-from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.simulate import Layout
@@ -39,22 +39,22 @@ class ArmError:
     def detectable_effect(self, blocks: int) -> float:
         """The effect (ln scale) that this many blocks find in 80% of studies."""
         if self.own:
-            return power.detectable_by_pairs(self._sd_at(blocks), blocks, self.arms)
-        return power.ratio_needed(self._layout(blocks)) * self._sd_at(blocks)
+            return planning.detectable_by_pairs(self._sd_at(blocks), blocks, self.arms)
+        return planning.ratio_needed(self._layout(blocks)) * self._sd_at(blocks)
 
     def decidable_effect(self, blocks: int) -> float:
         """The effect that they find, and within which they call an arm without effect equivalent."""
         if self.own:
-            equivalent = power.equivalent_by_pairs(self._sd_at(blocks), blocks, self.arms)
+            equivalent = planning.equivalent_by_pairs(self._sd_at(blocks), blocks, self.arms)
         else:
-            equivalent = power.ratio_for_equivalence(self._layout(blocks)) * self._sd_at(blocks)
+            equivalent = planning.ratio_for_equivalence(self._layout(blocks)) * self._sd_at(blocks)
         return max(self.detectable_effect(blocks), equivalent)
 
     def blocks_to_decide(self, effect: float) -> int | None:
         """Fewest blocks, at least 6, that distinguish the effect (ln scale) from none; None beyond 200."""
         if not self.sd and not self.rounded:
-            return power.FEWEST_BLOCKS
-        return power.fewest_blocks(effect, self.decidable_effect)
+            return planning.FEWEST_BLOCKS
+        return planning.fewest_blocks(effect, self.decidable_effect)
 
     def _sd_at(self, blocks: int) -> float:
         """Rounding does not shrink with blocks: equivalent to larger scatter of cells."""

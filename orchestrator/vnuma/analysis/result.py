@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.analysis.cells import Missing
+from vnuma.analysis.checks import AaCheck, ControlCheck, Drift, FirstIteration
 from vnuma.analysis.compare import Contrast
-from vnuma.analysis.drift import Drift, FirstIteration
 from vnuma.analysis.fit import GateFlag
 from vnuma.analysis.growth import Growth
-from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, Key, Measure, NotEvaluated
 from vnuma.analysis.table import FigureRow, TableRow

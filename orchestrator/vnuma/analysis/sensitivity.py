@@ -13,12 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.figures import p_words
-from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Label, Verdict
+from vnuma.analysis.wording import p_words
 from vnuma.domain.workloads.metric import Replicate
 
 MOST_EXACT = 14

@@ -8,8 +8,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from enum import StrEnum
 
+from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT, AaCheck, ControlCheck
 from vnuma.analysis.compare import Contrast, Interval
-from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT, AaCheck, ControlCheck
 from vnuma.analysis.outliers import is_rare, share_limit
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import SHARE_OF_MARGIN

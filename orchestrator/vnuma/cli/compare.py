@@ -80,18 +80,18 @@ def _two(
     store: str | None,
 ) -> None:
     from vnuma.errors import ThresholdMet
-    from vnuma.report.comparison import text
-    from vnuma.report.comparison.pair import compare_runs
+    from vnuma.report.comparison import two_runs
+    from vnuma.report.comparison.two_runs import compare_runs
     from vnuma.report.model.model import load_run
     from vnuma.words.plain_text import listed
 
-    condition = text.parse_condition(fail_if) if fail_if else None
+    condition = two_runs.parse_condition(fail_if) if fail_if else None
     one, other = (load_run(*opened_run(name, store)) for name in (before, after))
     found = compare_runs(one, other, allowed, twins)
     if format_ == "json":
-        echo(text.as_json(found, condition), nl=False)
+        echo(two_runs.as_json(found, condition), nl=False)
     else:
-        say(text.as_text(found, condition, min(width() or USUAL, USUAL)).rstrip("\n"))
+        say(two_runs.as_text(found, condition, min(width() or USUAL, USUAL)).rstrip("\n"))
     if output:
         from vnuma.report.page.comparison_page import write_comparison
 
@@ -101,7 +101,7 @@ def _two(
         return
     met = [
         f"{pair.after.name} {change.arm}"
-        for pair, change, state in text.states(found, condition)
+        for pair, change, state in two_runs.states(found, condition)
         if state == "met"
     ]
     if met:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from vnuma.words.plain_text import counted
 
 if TYPE_CHECKING:
-    from vnuma.analysis.allocation import Plans
+    from vnuma.analysis.planning import Plans
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.plan import TargetPlan
 
 
 def design_lines(study: Study) -> list[str]:
     """Order, controls besides the arms, end, and whether a verdict is possible."""
-    from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
+    from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
     from vnuma.report.model.words import ORDER_WORDS
     from vnuma.words.percent import percent_text
     from vnuma.workloads.interface import workload_named
@@ -55,9 +55,8 @@ def design_lines(study: Study) -> list[str]:
 
 def assumed_plans(study: Study) -> Plans:
     """Boots or iterations, from the assumed duration and spread of a cell's parts."""
-    from vnuma.analysis.allocation import Costs, allocate, wanted_width
+    from vnuma.analysis.planning import TYPICAL_SPREADS, Costs, allocate, wanted_width
     from vnuma.analysis.records import design_of
-    from vnuma.analysis.study_forecast import TYPICAL_SPREADS
     from vnuma.domain.study.cell_time import assumed_boot_seconds, assumed_iteration_seconds
 
     design = design_of(study)

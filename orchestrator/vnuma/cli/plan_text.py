@@ -11,7 +11,7 @@ from vnuma.words.plain_text import counted, duration, filled
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
-    from vnuma.analysis.study_forecast import Leaving
+    from vnuma.analysis.planning import Leaving
     from vnuma.domain.study.study import Study
     from vnuma.domain.vm.linux import LinuxFacts
     from vnuma.engine.preflight.findings import Finding
@@ -222,17 +222,17 @@ def _inside(study: Study) -> list[str]:
 
 def _detects(study: Study) -> list[str]:
     """What the design likely detects at an assumed spread; nothing if there will be no verdict."""
-    from vnuma.analysis import study_forecast
-    from vnuma.analysis.figures import percent_up
+    from vnuma.analysis import planning
     from vnuma.analysis.records import design_of
+    from vnuma.analysis.wording import percent_up
 
     design = design_of(study)
     if not design.compared:
         return []
-    spread = study_forecast.typical_spread(study.design.iterations, len(study.workload.sizes))
+    spread = planning.typical_spread(study.design.iterations, len(study.workload.sizes))
     if study.design.stop == "decided":
-        return [_leaves(study, study_forecast.leaving(design, spread))]
-    seen = study_forecast.outlook(design, design.blocks, spread, design.equivalence)
+        return [_leaves(study, planning.leaving(design, spread))]
+    seen = planning.outlook(design, design.blocks, spread, design.equivalence)
     if seen is None:
         return []
     found = percent_up(seen.detectable)

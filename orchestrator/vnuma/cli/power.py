@@ -27,9 +27,8 @@ from vnuma.words.plain_text import aligned, counted, duration, filled
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
-    from vnuma.analysis.allocation import Plans
+    from vnuma.analysis.planning import Ending, Leaving, Needed, Outlook, Plans, Spread
     from vnuma.analysis.records import AnalysisDesign
-    from vnuma.analysis.study_forecast import Ending, Leaving, Needed, Outlook, Spread
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.pilot import Pilot
 
@@ -55,7 +54,7 @@ def power(
 
     Examples: vnuma power studies/dakic2019.yml --effect 0.5%; vnuma power STUDY --pilot quick.1
     """
-    from vnuma.analysis import study_forecast
+    from vnuma.analysis import planning
     from vnuma.analysis.records import design_of
     from vnuma.domain.study.cell_time import assumed_cell_seconds
     from vnuma.words.percent import percent_of
@@ -67,13 +66,13 @@ def power(
     parsed, _ = read_study(study)
     try:
         design = design_of(parsed)
-        study_forecast.layout_of(design, design.blocks)
+        planning.layout_of(design, design.blocks)
     except ValueError as error:
         raise InputError(f"{study}: {error}.", fix="docs/reference/study.md describes `design`.") from error
     known = _pilot(pilot, parsed, store) if pilot else None
     iterations, sizes = parsed.design.iterations, len(parsed.workload.sizes)
-    spreads = [*study_forecast.assumed_spreads(iterations, sizes), *([known.spread] if known else [])]
-    chosen = known.spread if known else study_forecast.typical_spread(iterations, sizes)
+    spreads = [*planning.assumed_spreads(iterations, sizes), *([known.spread] if known else [])]
+    chosen = known.spread if known else planning.typical_spread(iterations, sizes)
     seconds = known.cell_seconds if known else assumed_cell_seconds(parsed)
     found = _Found(
         parsed,
@@ -81,13 +80,11 @@ def power(
         known,
         seconds * len(design.columns),
         _needed(design, spreads, wanted),
-        study_forecast.outlook(design, design.blocks, chosen, wanted),
-        study_forecast.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
+        planning.outlook(design, design.blocks, chosen, wanted),
+        planning.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
         chosen,
         _plans(parsed, design, known),
-        [study_forecast.leaving(design, spread) for spread in spreads]
-        if parsed.design.stop == "decided"
-        else [],
+        [planning.leaving(design, spread) for spread in spreads] if parsed.design.stop == "decided" else [],
     )
     if format_ == "json":
         echo_json(found.document())
@@ -103,19 +100,19 @@ _LEGEND = (
 
 def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) -> list[Needed]:
     """The blocks at each spread. Shows progress, since simulating takes seconds or, if busy, a minute."""
-    from vnuma.analysis import study_forecast
+    from vnuma.analysis import planning
 
     found = []
     with working() as tell:
         for number, spread in enumerate(spreads, start=1):
             tell(f"Simulating studies, spread {number} of {len(spreads)}: {spread.label}")
-            found.append(study_forecast.needed(design, spread, effect))
+            found.append(planning.needed(design, spread, effect))
     return found
 
 
 def _plans(study: Study, design: AnalysisDesign, pilot: Pilot | None) -> Plans | None:
     """Plans from a pilot's components and costs, or from assumptions; None if the pilot lacks them."""
-    from vnuma.analysis.allocation import allocate, wanted_width
+    from vnuma.analysis.planning import allocate, wanted_width
 
     if pilot is None:
         return assumed_plans(study)
@@ -207,7 +204,7 @@ class _Found:
         return duration(blocks * self.block_seconds)
 
     def _outlook(self) -> list[str]:
-        from vnuma.analysis.figures import percent_up
+        from vnuma.analysis.wording import percent_up
         from vnuma.words.percent import percent_text
 
         blocks = self.study.design.most_blocks

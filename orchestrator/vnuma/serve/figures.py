@@ -13,7 +13,7 @@ from vnuma.checks.check_history import History
 from vnuma.engine.design_check.history import history
 from vnuma.engine.run.progress import Progress
 from vnuma.errors import StoreError
-from vnuma.report.comparison.pair import Comparison, compare_runs
+from vnuma.report.comparison.two_runs import Comparison, compare_runs
 from vnuma.report.model.model import load_run
 from vnuma.report.model.words import progress_words
 from vnuma.report.page.page import answer_parts

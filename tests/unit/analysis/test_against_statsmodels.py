@@ -10,10 +10,9 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS, RegressionResultsWrapper
 
 from tests.unit.analysis.data import G1_MS, LABELS, FloatArray, as_grid, compare_ms
-from vnuma.analysis.block_position import Place, terms
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
-from vnuma.analysis.fit import against, fit, gate
+from vnuma.analysis.fit import Place, against, fit, gate, terms
 
 
 def _ols(y: FloatArray) -> tuple[RegressionResultsWrapper, int]:

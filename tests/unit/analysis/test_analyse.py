@@ -18,9 +18,8 @@ from tests.unit.analysis.data import (
     usual_study,
 )
 from vnuma.analysis.analyse import analyse, precision_look
-from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.checks import AaCheck, ControlCheck, Drift, Slope
 from vnuma.analysis.growth import Growth
-from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.analysis.result import Analysis

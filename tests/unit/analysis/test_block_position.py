@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.analysis.data import columns_of, study_of
 from vnuma.analysis.analyse import analyse
-from vnuma.analysis.block_position import terms
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
+from vnuma.analysis.fit import terms
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label

@@ -28,12 +28,11 @@ from tools.calibration.targets import BLOCKS, SEED, STUDIES, Calibration, calibr
 from tools.calibration.truths import STANDARD, TRUTHS, Studies, Truth, draw
 from vnuma.analysis.analyse import compare_cells
 from vnuma.analysis.cells import Cells, collect
+from vnuma.analysis.checks import check_a_a, check_control
 from vnuma.analysis.compare import Comparison
-from vnuma.analysis.instrument_checks import check_a_a, check_control
 from vnuma.analysis.records import ELAPSED, AnalysisDesign, CellRecord, NotEvaluated, Sample
-from vnuma.analysis.simulate import Simulated
-from vnuma.analysis.simulate_decided import WORDS, run_decided
-from vnuma.analysis.stopping import half_widths, stop_on_precision
+from vnuma.analysis.simulate import WORDS, Simulated, run_decided
+from vnuma.analysis.stopping import stop_on_precision
 from vnuma.analysis.verdict import Label, Verdict, decide, rules_for, run_withheld
 
 ROOT = Path(__file__).parents[3]
@@ -166,7 +165,7 @@ def test_the_half_widths_a_stopping_rule_sees_are_the_fast_ones() -> None:
     """The product looks at the widths of `compare_cells`; the simulation at those of the fast path."""
     studies = draw(STANDARD, 7, 1, np.random.default_rng(2))
     cells, design = _through_the_product(studies, 0, 7)
-    assert half_widths(compare_cells(cells, design)) == pytest.approx(
+    assert compare_cells(cells, design).half_widths == pytest.approx(
         tuple(outcome(studies).half_width_95[0]), abs=1e-12
     )
 

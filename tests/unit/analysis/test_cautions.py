@@ -17,7 +17,7 @@ from tests.unit.analysis.data import (
     usual_study,
 )
 from vnuma.analysis.analyse import analyse
-from vnuma.analysis.instrument_checks import AaCheck
+from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import sentence

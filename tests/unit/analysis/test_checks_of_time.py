@@ -11,7 +11,7 @@ from statsmodels.regression.linear_model import OLS
 
 from tests.unit.analysis.data import G1_MS, FloatArray, as_grid, columns_of, noisy_ms, study_of
 from vnuma.analysis.cells import Boot, collect
-from vnuma.analysis.drift import FirstIteration, Slope, between_blocks, check_first_iteration, within_blocks
+from vnuma.analysis.checks import FirstIteration, Slope, between_blocks, check_first_iteration, within_blocks
 from vnuma.analysis.fit import fit
 from vnuma.analysis.outliers import Bimodality, best_split, bimodality, odd_cells
 from vnuma.analysis.records import ELAPSED, NotEvaluated

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from vnuma.analysis import dunnett
+from vnuma.analysis import distributions
 
 # The first example fills the caches of quadrature nodes: no deadline for a single one.
 PATIENT = settings(deadline=None, max_examples=30)
@@ -44,7 +44,7 @@ def _adaptive(c: float, p: int, df: int, rho: float) -> float:
 )
 def test_probability_equals_adaptive_quadrature(c: float, p: int, df: int, rho: float) -> None:
     """G(c) agrees with adaptive quadrature to 1e-9."""
-    assert dunnett.probability(c, p, df, rho) == pytest.approx(_adaptive(c, p, df, rho), abs=1e-9)
+    assert distributions.probability(c, p, df, rho) == pytest.approx(_adaptive(c, p, df, rho), abs=1e-9)
 
 
 def test_probability_equals_the_multivariate_t() -> None:
@@ -53,16 +53,16 @@ def test_probability_equals_the_multivariate_t() -> None:
     shape = np.full((p, p), rho) + (1 - rho) * np.eye(p)
     joint = stats.multivariate_t(shape=shape, df=df, seed=1)
     box = joint.cdf(np.full(p, c), lower_limit=np.full(p, -c), maxpts=200_000)
-    assert dunnett.probability(c, p, df, rho) == pytest.approx(float(box), abs=2e-4)
+    assert distributions.probability(c, p, df, rho) == pytest.approx(float(box), abs=2e-4)
 
 
 @PATIENT
 @given(st.integers(1, 400), st.sampled_from([0.001, 0.0125, 0.05, 0.1]))
 def test_one_contrast_is_students_t(df: int, alpha: float) -> None:
     """With one contrast the constant is Student's quantile, and p is the t test's."""
-    c = dunnett.constant(alpha, 1, df, 0.5)
+    c = distributions.dunnett_constant(alpha, 1, df, 0.5)
     assert c == pytest.approx(stats.t.ppf(1 - alpha / 2, df), rel=1e-9)
-    assert dunnett.adjusted_p(c, 1, df, 0.5) == pytest.approx(alpha, rel=1e-9)
+    assert distributions.dunnett_p(c, 1, df, 0.5) == pytest.approx(alpha, rel=1e-9)
 
 
 @PATIENT
@@ -76,13 +76,13 @@ def test_constant_lies_between_t_and_bonferroni_and_inverts(
     p: int, df: int, rho: float, alpha: float
 ) -> None:
     """The constant lies between one t and Bonferroni, and its adjusted p is alpha."""
-    c = dunnett.constant(alpha, p, df, rho)
+    c = distributions.dunnett_constant(alpha, p, df, rho)
     assert stats.t.ppf(1 - alpha / 2, df) <= c <= stats.t.ppf(1 - alpha / (2 * p), df)
-    assert dunnett.adjusted_p(c, p, df, rho) == pytest.approx(alpha, abs=1e-10)
-    assert dunnett.adjusted_p(-c, p, df, rho) == pytest.approx(alpha, abs=1e-10)
+    assert distributions.dunnett_p(c, p, df, rho) == pytest.approx(alpha, abs=1e-10)
+    assert distributions.dunnett_p(-c, p, df, rho) == pytest.approx(alpha, abs=1e-10)
 
 
 @pytest.mark.parametrize(("t", "expected"), [(0.0, 1.0), (math.inf, 0.0), (-math.inf, 0.0)])
 def test_adjusted_p_at_its_ends(t: float, expected: float) -> None:
     """No difference gives p = 1, a difference without error p = 0."""
-    assert dunnett.adjusted_p(t, 4, 20, 1 / 3) == expected
+    assert distributions.dunnett_p(t, 4, 20, 1 / 3) == expected

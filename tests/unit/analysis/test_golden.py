@@ -10,16 +10,16 @@ import pytest
 from scipy import special, stats
 
 from tests.unit.analysis.data import G1_MS, LABELS, columns_of, compare_ms, g2_ms, study_of
-from vnuma.analysis import dunnett
+from vnuma.analysis import distributions
 from vnuma.analysis.analyse import analyse
+from vnuma.analysis.checks import AaCheck, check_a_a
 from vnuma.analysis.compare import Comparison, Contrast, Inference
-from vnuma.analysis.figures import amount, signed_amount
 from vnuma.analysis.growth import slope_weights
-from vnuma.analysis.instrument_checks import AaCheck, check_a_a
 from vnuma.analysis.rank import rank_estimate
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.variance import pilot_upper
 from vnuma.analysis.verdict import Label, Rules, decide
+from vnuma.analysis.wording import amount, signed_amount
 
 RULES = Rules(margin=0.01, withheld=None, control_failed=False)
 
@@ -52,7 +52,7 @@ def test_g1_error_and_constants() -> None:
     _, inference = _arm(comparison, "2x8")
     _exactly(inference.se, ".0018045030")
     _exactly(inference.constant, "2.64494447")
-    _exactly(dunnett.constant(0.10, 4, 25, 1 / 3), "2.31871391")
+    _exactly(distributions.dunnett_constant(0.10, 4, 25, 1 / 3), "2.31871391")
 
 
 def test_g1_gate() -> None:
@@ -184,7 +184,7 @@ def test_g3_without_a_a() -> None:
 )
 def test_g4_dunnett_constants(p: int, rho: float, df: int, printed: str) -> None:
     """G4: Dunnett's constants for other layouts."""
-    _exactly(dunnett.constant(0.05, p, df, rho), printed)
+    _exactly(distributions.dunnett_constant(0.05, p, df, rho), printed)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_g7_power_without_gate(references: int, printed: str) -> None:
     """G7: the noncentral-t power of the pooled test, which our constant and standard error must give."""
     df = 7 * (4 + references - 1)
     noncentrality = math.log1p(0.01) / (0.006 * math.sqrt((1 + 1 / references) / 8))
-    critical = dunnett.constant(0.05, 4, df, 1 / (1 + references))
+    critical = distributions.dunnett_constant(0.05, 4, df, 1 / (1 + references))
     _exactly(float(1 - special.nctdtr(df, noncentrality, critical)), printed)
 
 

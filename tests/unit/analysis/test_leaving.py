@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.analysis.data import columns_of
+from vnuma.analysis.planning import Spread, leaving
 from vnuma.analysis.records import AnalysisDesign
-from vnuma.analysis.study_forecast import Spread, leaving
 
 
 def design(blocks: int) -> AnalysisDesign:

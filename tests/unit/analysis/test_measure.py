@@ -8,8 +8,7 @@ import pytest
 
 from tests.unit.analysis.data import G1_MS, Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.analyse import analyse
-from vnuma.analysis.drift import FirstIteration
-from vnuma.analysis.instrument_checks import ControlCheck
+from vnuma.analysis.checks import ControlCheck, FirstIteration
 from vnuma.analysis.records import Measure, PositiveControl, measure_of
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vnuma.analysis.scaling import losses
+from vnuma.analysis.growth import losses
 
 SIZES = (1, 4, 8)
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.analysis.data import columns_of
-from vnuma.analysis.records import AnalysisDesign, Column
-from vnuma.analysis.study_forecast import (
+from vnuma.analysis.planning import (
     Spread,
     assumed_spreads,
     ending,
@@ -17,6 +16,7 @@ from vnuma.analysis.study_forecast import (
     outlook,
     typical_spread,
 )
+from vnuma.analysis.records import AnalysisDesign, Column
 
 DESIGN = AnalysisDesign(
     reference="1x16", columns=columns_of(), sizes=(1000,), forms=("client",), vms=("sql16",), blocks=24

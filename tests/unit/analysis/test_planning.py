@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from tests.unit.analysis.data import G1_MS, LABELS, as_grid, compare_ms
 from vnuma.analysis.cells import Boot
 from vnuma.analysis.compare import compare
-from vnuma.analysis.power import (
+from vnuma.analysis.planning import (
     blocks_for_equivalence,
     blocks_to_detect,
     detectable_by_pairs,
@@ -23,7 +23,7 @@ from vnuma.analysis.power import (
     ratio_needed,
 )
 from vnuma.analysis.simulate import Layout, Simulated, simulate_null
-from vnuma.analysis.stopping import first_look, half_widths, stop_on_precision
+from vnuma.analysis.stopping import first_look, stop_on_precision
 from vnuma.analysis.variance import cell_sd, median_variance, noise, pilot_upper
 
 BLOCKS = (6, 7, 8, 10, 12, 16, 20)
@@ -231,7 +231,7 @@ def test_precision_stopping(
 
 def test_half_widths_come_from_the_comparison() -> None:
     """G1's intervals are 0.48% wide on either side: precise at 0.5%, not at 0.45%."""
-    widths = half_widths(compare_ms(G1_MS))
+    widths = compare_ms(G1_MS).half_widths
     assert stop_on_precision(widths, 6, 6, 0.005, 24).stop
     assert not stop_on_precision(widths, 6, 6, 0.0045, 24).stop
     assert first_look(6) == 6

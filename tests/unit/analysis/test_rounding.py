@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import analysed, columns_of, study_of
-from vnuma.analysis.instrument_checks import AaCheck
+from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.rounding import relative_step, rounding_of, staying, step_of
 
 

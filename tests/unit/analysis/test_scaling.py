@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.analysis.scaling import LOSS, scaling
+from vnuma.analysis.growth import LOSS, scaling
 
 RATES = st.dictionaries(st.integers(1, 64), st.floats(1, 1e6), min_size=2, max_size=12)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.analyse import analyse
-from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.checks import Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 
 

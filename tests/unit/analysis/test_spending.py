@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy import stats
 
-from vnuma.analysis.spending import boundaries, levels
+from vnuma.analysis.stopping import boundaries, levels
 
 TIMES = [0.2, 0.4, 0.6, 0.8, 1.0]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import columns_of
-from vnuma.analysis.allocation import Allocation, Costs, Plans, allocate, iteration_seconds, upper_spread
 from vnuma.analysis.cells import Boot, Grid
 from vnuma.analysis.fit import fit
+from vnuma.analysis.planning import Allocation, Costs, Plans, allocate, iteration_seconds, upper_spread
 from vnuma.analysis.records import AnalysisDesign, Sample
 from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.variance import Noise, cell_sd, median_variance, noise

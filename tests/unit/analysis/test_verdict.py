@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from tests.unit.analysis.data import G1_MS, LABELS, compare_ms, g2_ms, noisy_ms
+from vnuma.analysis.checks import AaCheck, ControlCheck, check_a_a, check_control
 from vnuma.analysis.compare import Contrast, Inference, Interval
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.instrument_checks import AaCheck, ControlCheck, check_a_a, check_control
 from vnuma.analysis.rank import RankEstimate
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Label, Rules, Verdict, Withheld, decide, rules_for, run_withheld

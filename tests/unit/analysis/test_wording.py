@@ -9,12 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
-from vnuma.analysis.figures import amount, decimals, p_words, percent_up, signed_amount
 from vnuma.analysis.growth import Growth
-from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.verdict import Label, Verdict, Withheld
-from vnuma.analysis.wording import a_a_sentence, growth_sentence, headline, sentence, together
+from vnuma.analysis.wording import (
+    a_a_sentence,
+    amount,
+    decimals,
+    growth_sentence,
+    headline,
+    p_words,
+    percent_up,
+    sentence,
+    signed_amount,
+    together,
+)
 
 FORBIDDEN = ("significant", "proves", "no difference", "best", "±")
 

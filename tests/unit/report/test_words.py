@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnuma.analysis.checks import Drift, Slope
 from vnuma.analysis.compare import Interval
-from vnuma.analysis.drift import Drift, Slope
-from vnuma.analysis.figures import limits
 from vnuma.analysis.verdict import Label, Verdict, Withheld
+from vnuma.analysis.wording import limits
 from vnuma.report.model.words import drift_words, lead, places, verdict_words
 from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, listed

@@ -7,10 +7,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from vnuma.analysis.allocation import Costs, iteration_seconds, upper_spread
 from vnuma.analysis.analyse import analyse
+from vnuma.analysis.planning import Costs, Spread, iteration_seconds, upper_spread
 from vnuma.analysis.records import Sample, design_of
-from vnuma.analysis.study_forecast import Spread
 from vnuma.analysis.variance import ROBUST_QUANTILE, pilot_upper
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study

@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 from markupsafe import Markup, escape
 
-from vnuma.analysis.change_between_runs import Change
-from vnuma.analysis.figures import percent
+from vnuma.analysis.between_runs import Change
 from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import percent
 from vnuma.domain.workloads.metric import sized
 from vnuma.report.charts.svg import LETTER, SHAPES, Figure, inline
 from vnuma.report.model.words import difference_words, faster_side, places, verdict_kind

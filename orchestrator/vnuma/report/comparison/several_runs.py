@@ -11,16 +11,15 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vnuma.analysis.between_runs import FEWEST_RUNS, Heterogeneity, Pooled, pool
+from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
-from vnuma.analysis.figures import limits, p_words, signed
-from vnuma.analysis.instrument_checks import ControlCheck
-from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled, pool
 from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Rules, Verdict
+from vnuma.analysis.wording import limits, p_words, signed
 from vnuma.errors import InputError
-from vnuma.report.comparison.comparability import differences, surroundings
-from vnuma.report.comparison.pair import refuse_idle
+from vnuma.report.comparison.two_runs import differences, refuse_idle, surroundings
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import direction, unseen_states, verdict_words
 from vnuma.store.rows import Vm

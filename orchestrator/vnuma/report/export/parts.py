@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from vnuma.analysis.drift import Drift
+from vnuma.analysis.checks import AaCheck, Drift
 from vnuma.analysis.growth import Growth
-from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.verdict import Label
 

@@ -15,7 +15,7 @@ from vnuma.report.export.analyses import AnalysisPart, ArmPart
 from vnuma.report.export.boots import EffectivePart
 from vnuma.report.export.other_figures import FigurePart, PublishedFigures, ScalingPart, WaitsPart
 from vnuma.report.export.parts import Count, Part, Reason, Utc
-from vnuma.report.model.costs import cheapest
+from vnuma.report.model.methods import cheapest
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import curves
 from vnuma.report.model.trust import effective_count, plan_check, repeated

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
-from vnuma.analysis.block_position import Place
-from vnuma.analysis.drift import NOT_RUN
-from vnuma.analysis.figures import percent_up
-from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
+from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT, NOT_RUN
+from vnuma.analysis.fit import Place
+from vnuma.analysis.planning import Costs, Plans, allocate, upper_spread, wanted_width
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import percent_up, plans_sentence, split_sentence
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.study import Study
 from vnuma.domain.workloads.metric import Replicate, plural
 from vnuma.report.model.guest import PASSES, guest_of, guest_words, left_out, readers_words
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, direction, named
-from vnuma.store.rows import CellState, Vm
+from vnuma.store.rows import CellState, Outcome, Vm
 from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, listed
 from vnuma.words.provenance import measured_on
@@ -252,3 +253,24 @@ def _range(boots: set[int], study: Study) -> str:
     if replicate == "boot":
         return counted(low, "power-cycle") if low == high else f"{low} to {high} power-cycles"
     return counted(low, replicate) if low == high else f"{low} to {high} {plural(replicate)}"
+
+
+def cheapest(loaded: LoadedRun, analysis: Analysis) -> Plans | None:
+    """By the spread's upper bound, and by this run's cell times; None if either is unknown."""
+    vm, design = loaded.vm(analysis.vm), loaded.study.design
+    valid = loaded.attempts_of(vm, Outcome.VALID) if vm else ()
+    took = [(one.ended_at - one.started_at).total_seconds() for one in valid if one.ended_at]
+    spread = upper_spread(analysis.noise, design.iterations, len(loaded.study.workload.sizes))
+    once = loaded.iteration_seconds.get(analysis.vm)
+    if not took or spread is None or once is None:
+        return None
+    costs = Costs.measured(statistics.median(took), once, design.warmups, design.iterations)
+    return allocate(loaded.result.design, wanted_width(loaded.result.design, design.precision), spread, costs)
+
+
+def boots_or_iterations(loaded: LoadedRun, analysis: Analysis) -> str:
+    """The components of the spread, and the consequence for the next run."""
+    split, plans = split_sentence(analysis.noise, analysis.replicate), cheapest(loaded, analysis)
+    if plans is None:
+        return split
+    return f"{split} {plans_sentence(plans, analysis.replicate, loaded.study.design.iterations)}"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from vnuma.analysis.allocation import iteration_seconds
 from vnuma.analysis.analyse import analyse
+from vnuma.analysis.planning import iteration_seconds
 from vnuma.analysis.records import Sample, design_of
 from vnuma.analysis.result import Analysis, RunResult
 from vnuma.collector import gc_paused

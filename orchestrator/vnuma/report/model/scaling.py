@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vnuma.analysis.figures import amount
-from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
+from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
+from vnuma.analysis.growth import LOSS, Loss, Scaling, Unit, losses, scaling
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.scaling import LOSS, Loss, Scaling, Unit, losses, scaling
+from vnuma.analysis.wording import amount
 from vnuma.domain.workloads.metric import Replicate, plural, sized
 from vnuma.report.model.model import LoadedRun
 from vnuma.words.plain_text import filled

@@ -1,4 +1,4 @@
-"""What a result rests on: its declared plan, checks of the instrument, topologies, warnings."""
+"""How far a result goes: what limits it, what was not run, which checks raised no alarm."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
+from vnuma.analysis.checks import NOT_RUN, AaCheck, ControlCheck, Drift, Slope
+from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import a_a_sentence
+from vnuma.analysis.wording import a_a_sentence, percent_up
 from vnuma.domain.study.declaration import SCOPE, Declared, declaration, deviations
+from vnuma.domain.study.study import Study
+from vnuma.domain.workloads.metric import sized
+from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
+from vnuma.report.model.executions import of_vm
+from vnuma.report.model.guest import PASSES, left_out
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import lead
+from vnuma.report.model.saturation import MEANS, contention, saturation_sentences
+from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Attempt, Fact, Outcome, Vm
 from vnuma.words.plain_text import counted, listed
+from vnuma.words.provenance import why_no_hardware
 
 
 @dataclass(frozen=True)
@@ -228,3 +237,269 @@ def warnings_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]
 def _busy(ready: object) -> bool:
     quietness = ready.get("quietness") if isinstance(ready, dict) else None
     return isinstance(quietness, dict) and quietness.get("quiet") is False
+
+
+StatementKind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
+
+NO_HARDWARE = "No hardware was measured."
+NETWORK_WAIT = "ASYNC_NETWORK_IO"
+_MOSTLY = 0.5
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of the block: `kind` is its label, `what` the point in short, `text` the rest.
+
+    `rule`: the design rule that found it, or "".
+    """
+
+    kind: StatementKind
+    what: str
+    text: str
+    rule: str = ""
+
+    @property
+    def short(self) -> str:
+        """As in "The input fits the processor's cache (Q06)"."""
+        return self.what.rstrip(".:") + (f" ({self.rule})" if self.rule else "")
+
+
+def limit_statements(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
+    """Every statement about one VM's primary analysis, limitations first."""
+    statements = [
+        *_simulated(loaded),
+        *_passes(loaded, vm),
+        *_progress(loaded, analysis),
+        *_workload(loaded, vm, analysis),
+        *_saturated(loaded, vm),
+        *_same_nodes(loaded.study, topologies_of(loaded, vm)),
+        _a_a(loaded, analysis),
+        _control(analysis),
+        _order(loaded, analysis),
+        *([_sentinel(analysis)] if "sql_server" in loaded.study.workload.needs else []),
+        *([_contention(loaded, vm)] if loaded.study.shapes else []),
+        _effective(loaded, vm),
+        _restored(vm),
+    ]
+    order: tuple[StatementKind, ...] = ("alarm", "limits it", "not run", "not evaluated", "no alarm", "holds")
+    return sorted(statements, key=lambda item: order.index(item.kind))
+
+
+def limiting(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
+    """Statements that limit the verdict, without simulation, which every output shows in its first line."""
+    every = limit_statements(loaded, vm, analysis)
+    return [item for item in every if item.kind in ("alarm", "limits it") and item.what != NO_HARDWARE]
+
+
+def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
+    if loaded.simulated:
+        yield Statement("limits it", NO_HARDWARE, why_no_hardware(loaded.simulated))
+
+
+def _passes(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
+    """What the replicates are, and which arms were impossible."""
+    if loaded.study.replicate == "pass":
+        yield Statement("limits it", "Passes, not boots.", PASSES)
+    for label, why in left_out(loaded, vm).items():
+        yield Statement("not run", f"Arm {label} was left out.", str(why))
+
+
+def _progress(loaded: LoadedRun, analysis: Analysis) -> Iterator[Statement]:
+    if loaded.partial:
+        words = f"{progress_words(loaded)}; every figure on this page will change."
+        yield Statement("limits it", "The run is still going.", words)
+    if analysis.ended_by:
+        words = f"{analysis.ended_by[:1].upper()}{analysis.ended_by[1:]}."
+        if loaded.study.design.stop == "blocks":
+            words += " Effects were not considered."
+        yield Statement("holds", "It ended by its declared rule.", words)
+
+
+def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Statement]:
+    measured = _client_time(loaded, analysis)
+    if measured:
+        yield measured
+    for finding in loaded.vm_facts(vm, "preflight").values():
+        known = finding["id"] == "Q01" and measured is not None
+        if limits_the_result(finding) and not known:
+            what, more = lead(finding["what"])
+            yield Statement(
+                "limits it", what, f"{more} {finding['fix']} ({finding['id']})".lstrip(), finding["id"]
+            )
+    plans = loaded.attempt_facts(vm, "plan", analysis.form).values()
+    spools = {name for plan in plans for name in plan.get("spools") or ()}
+    if spools:
+        names = listed(sorted(spools))
+        text = f"The plan reads one side of the join back from tempdb ({names}), not from the tables."
+        yield Statement("limits it", "A worktable was measured too.", text)
+    ran = next((i for i in of_vm(loaded.executions, vm.name) if i.form == analysis.form), None)
+    if ran and len(ran.plans) > 1:
+        text = (
+            f"Form {analysis.form} ran with {len(ran.plans)} plans: a difference may come from the optimiser."
+        )
+        yield Statement("limits it", "The plan changed.", text)
+
+
+def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
+    """The measured share of the client in the primary form's time, so that Q01 need not guess.
+
+    The same join without sending its rows shows more than wait statistics: filling a packet is the server's
+    CPU time, and only a client that is too slow shows up as a wait.
+    """
+    share = next(
+        (
+            item.of(NETWORK_WAIT)
+            for item in loaded.waits
+            if (item.vm, item.form) == (analysis.vm, analysis.form)
+        ),
+        None,
+    )
+    waited = "" if share is None else f"; waiting for the network ({NETWORK_WAIT}) was {share * 100:.0f}%"
+    server = _without_rows(loaded, analysis)
+    if server is None:
+        if share is None or share < _MOSTLY:
+            return None
+        spent = f"{share * 100:.0f}% of the elapsed time of form {analysis.form}"
+        text = f"{spent} was spent waiting for the network."
+        return Statement("limits it", "The clock mostly timed the client.", text)
+    ours, theirs = analysis.table[-1].cells[0].median, server.table[-1].cells[0].median
+    if ours is None or theirs is None or theirs > ours * _MOSTLY:
+        return None
+    at = sized(analysis.table[-1].size, loaded.result.design.size_word)
+    text = (
+        f"The same join without its rows (form server) took {theirs / ours * 100:.0f}% of the time of form "
+        f"client ({loaded.study.reference}, {at}){waited}. Read the server form too."
+    )
+    return Statement("limits it", "Most of the time went into sending rows.", text)
+
+
+def _without_rows(loaded: LoadedRun, analysis: Analysis) -> Analysis | None:
+    """The cross join of a streaming form, measured without sending its rows; None without one."""
+    if (loaded.study.workload.name, analysis.form) != ("cross_join", "client") or not analysis.points:
+        return None
+    server = loaded.result.analysis(analysis.vm, "server", analysis.metric)
+    return server if server is not None and server.points else None
+
+
+def _saturated(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
+    """A single saturated CPU, by arm and form."""
+    for sentence in saturation_sentences(loaded, vm.name):
+        yield Statement("limits it", "One CPU is the limit.", f"{sentence} {MEANS}")
+
+
+def _same_nodes(study: Study, arms: list[ArmTopology]) -> Iterator[Statement]:
+    """Arms with the same number of vNUMA nodes in the guest, used alike by the workload."""
+    groups: dict[tuple[int, object], list[str]] = defaultdict(list)
+    for arm in arms:
+        if len(arm.seen) == 1:
+            workload = study.workload_of(arm.arm)
+            groups[arm.seen[0][0], workload.chosen(workload.node_factors)].append(arm.arm)
+    for (nodes, _), names in groups.items():
+        if len(names) > 1:
+            what = f"{listed(names)} gave the guest the same number of vNUMA nodes ({nodes})."
+            yield Statement(
+                "limits it", what, "A difference between them cannot come from the number of nodes."
+            )
+
+
+def _a_a(loaded: LoadedRun, analysis: Analysis) -> Statement:
+    check = analysis.a_a
+    words = a_a_words(analysis, loaded.study.reference)
+    if not isinstance(check, AaCheck):
+        kind: StatementKind = "not evaluated" if loaded.study.design.a_a else "not run"
+        return Statement(kind, "The same against itself (A/A).", f"{words}.")
+    floor = f"Two equal columns differ by {percent_up(check.noise_floor)} at most in 95% of such runs."
+    if check.state == "note":
+        what = "The reference differs a little from itself (A/A)."
+        return Statement("limits it", what, f"{words}. {floor}")
+    kind = "alarm" if check.state == "alarm" else "no alarm"
+    return Statement(kind, "The same against itself (A/A).", f"{words}. {floor}")
+
+
+def _control(analysis: Analysis) -> Statement:
+    check = analysis.positive_control
+    words = f"{control_words(analysis)[0].upper()}{control_words(analysis)[1:]}."
+    if isinstance(check, ControlCheck):
+        return Statement("holds" if check.passed else "alarm", "A known effect.", words)
+    text = f"{words} Nothing in this run shows that it would have detected a known effect."
+    return Statement("not run", "A known effect.", text)
+
+
+def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
+    design = loaded.study.design
+    if design.order == "fixed":
+        text = (
+            "Every block ran the arms in the same order: drift looks like an effect, so there is no verdict."
+        )
+        return Statement("alarm", "Order and drift.", text)
+    blocks = counted(analysis.blocks, "block")
+    order = ORDER_WORDS[design.order].removeprefix("in ")
+    words = f"{blocks} in {order} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
+    kind = _alarming(analysis.drift)
+    return Statement(kind, "Times drifted." if kind == "limits it" else "Order and drift.", words)
+
+
+def _sentinel(analysis: Analysis) -> Statement:
+    """The host's drift, by a query that no arm should affect."""
+    watched, what = analysis.sentinel, "The host itself (sentinel)."
+    if not isinstance(watched, Drift):
+        kind: StatementKind = "not run" if watched == NOT_RUN else "not evaluated"
+        return Statement(kind, what, f"{watched.reason[:1].upper()}{watched.reason[1:]}.")
+    kind = _alarming(watched)
+    what = "The host drifted (sentinel)." if kind == "limits it" else what
+    return Statement(kind, what, drift_words(watched))
+
+
+def _contention(loaded: LoadedRun, vm: Vm) -> Statement:
+    """Whether other work on the host took processor time."""
+    found, what = contention(loaded, vm), "Processor time on the host."
+    if isinstance(found, str):
+        return Statement("not evaluated", what, f"{found[:1].upper()}{found[1:]}.")
+    if found.contended:
+        return Statement("limits it", "The VM waited for the host's processors.", f"{found.words}.")
+    return Statement("no alarm", what, f"{found.words}.")
+
+
+def _alarming(drift: Drift | NotEvaluated) -> StatementKind:
+    slopes = (drift.between_blocks, drift.within_blocks) if isinstance(drift, Drift) else ()
+    known = [slope for slope in slopes if isinstance(slope, Slope)]
+    return "not evaluated" if not known else "limits it" if any(s.alarm for s in known) else "no alarm"
+
+
+def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
+    found = effective_count(loaded, vm)
+    lost = lost_words(loaded, vm)
+    more = f" {lost}." if lost else ""
+    if not loaded.study.shapes:
+        text = f"{found.words}, by each node's FilePages.{more}"
+        if found.as_intended == found.planned:
+            return Statement("holds", "Placement.", text)
+        return Statement("limits it", "Not every cell has proven its placement.", text)
+    if found.as_intended == found.planned:
+        server = " and in SQL Server" if "sql_server" in loaded.study.workload.needs else ""
+        text = f"{found.words}: in vSphere's read-back, in the guest{server}.{more}"
+        return Statement("holds", "Effective topology.", text)
+    return Statement("limits it", "Not every cell has shown its topology.", f"{found.words}.{more}")
+
+
+def _restored(vm: Vm) -> Statement:
+    """Whether the VM is as it was before the run."""
+    detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
+    words = str(detail.get("words") or "")
+    first = words.splitlines()[0] if words else ""
+    if vm.restored_at is not None:
+        when = f"{vm.restored_at:%Y-%m-%d %H:%M} UTC"
+        return Statement("holds", "Restored.", f"{first or vm.restore_outcome} ({when}).")
+    if vm.restore_outcome is not None:
+        return Statement(
+            "alarm", "NOT restored.", f"{first or vm.restore_outcome} Next: vnuma restore {vm.name}"
+        )
+    if vm.baseline_at is None:
+        return Statement("holds", "Not changed yet.", f"{vm.name} is as it was.")
+    return Statement(
+        "not run", "Restored.", f"{vm.name} is still under study by this run, which restores it at its end."
+    )
+
+
+def _lower(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"

@@ -5,15 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from vnuma.analysis.checks import ControlCheck, Drift, Slope
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.conclusions import differing_sizes_sentence, undecided
-from vnuma.analysis.drift import Drift, Slope
-from vnuma.analysis.figures import decimals, limits, p_words, percent_whole, signed
-from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.records import Measure, NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Verdict, Withheld
-from vnuma.analysis.wording import headline, sentence, together
+from vnuma.analysis.wording import (
+    decimals,
+    headline,
+    limits,
+    p_words,
+    percent_whole,
+    sentence,
+    signed,
+    together,
+)
 from vnuma.domain.study.design import Order
 from vnuma.domain.workloads.metric import none_valid, plural
 from vnuma.report.model.model import LoadedRun

@@ -7,8 +7,14 @@ from pathlib import Path
 
 from vnuma import __version__
 from vnuma.report.charts.row_plots import of_gaps
-from vnuma.report.comparison.pair import Comparison
-from vnuma.report.comparison.text import CAUTION, Condition, estimate_words, judged_words, what_words
+from vnuma.report.comparison.two_runs import (
+    CAUTION,
+    Comparison,
+    Condition,
+    estimate_words,
+    judged_words,
+    what_words,
+)
 from vnuma.report.model.words import verdict_kind
 from vnuma.report.page.page import verdict_symbol
 from vnuma.report.page.template import environment, filled, write_file

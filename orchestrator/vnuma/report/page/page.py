@@ -7,25 +7,21 @@ from typing import Any
 
 from markupsafe import Markup
 
-from vnuma.analysis.figures import signed
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label, Verdict
-from vnuma.analysis.wording import growth_sentence
+from vnuma.analysis.wording import growth_sentence, signed
 from vnuma.domain.workloads.metric import medians, plural, sized
 from vnuma.report.charts.boot_charts import order, strips
 from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size
 from vnuma.report.charts.scaling_chart import scaling_charts
 from vnuma.report.charts.svg import Figure
 from vnuma.report.charts.topology_drawing import drawing, host_figures, host_map
-from vnuma.report.model.arm_topologies import topologies_of
-from vnuma.report.model.caveats import limit_statements
+from vnuma.report.model.arm_topologies import topologies_of, verified
 from vnuma.report.model.configuration import configuration, settings_rows
-from vnuma.report.model.costs import boots_or_iterations
-from vnuma.report.model.methods import methods, scope
+from vnuma.report.model.methods import boots_or_iterations, methods, scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import curves, scaling_note
-from vnuma.report.model.trust import attempt_words, repeated, warnings_of
-from vnuma.report.model.verified import verified
+from vnuma.report.model.trust import attempt_words, limit_statements, repeated, warnings_of
 from vnuma.report.model.words import (
     answer,
     boots_words,

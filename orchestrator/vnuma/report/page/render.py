@@ -11,10 +11,10 @@ from vnuma.errors import EnvironmentProblem
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.pictures import Picture, plain, standalone
 from vnuma.report.charts.row_plots import all_sizes, differences_figure
-from vnuma.report.model.caveats import limit_statements
 from vnuma.report.model.grid import GridTable, as_markdown
 from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.trust import limit_statements
 from vnuma.report.model.words import answer_words, progress_words
 from vnuma.report.page.page import Part, verdict_rows, vm_parts
 from vnuma.report.page.template import filled, write_file

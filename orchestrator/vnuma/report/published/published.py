@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vnuma.analysis.figures import amount, signed
 from vnuma.analysis.published import RUN_SD, RUNS, STUDIES, Description, Table, describe, drift_alone
+from vnuma.analysis.wording import amount, signed
 from vnuma.errors import InputError, reading
 from vnuma.report.model.grid import WIDEST, GridTable, as_markdown, as_screen
 from vnuma.words.plain_text import counted, filled

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vnuma.analysis.figures import amount, decimals, limits, signed
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import amount, decimals, limits, signed
 from vnuma.domain.study.study import Study
 from vnuma.domain.workloads.metric import Replicate, in_table, none_valid
 from vnuma.report.model.model import LoadedRun

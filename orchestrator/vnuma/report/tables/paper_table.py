@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vnuma.analysis.figures import amount, limits, signed, signed_amount
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell, TableRow
 from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.workloads.metric import in_table, medians, none_valid
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun

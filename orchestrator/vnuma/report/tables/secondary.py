@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import groupby
 
 from vnuma.analysis.compare import Interval
-from vnuma.analysis.figures import amount, limits, signed
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.table import FigureCell, FigureRow
+from vnuma.analysis.wording import amount, limits, signed
 from vnuma.domain.workloads.metric import in_table, medians, plural
 from vnuma.report.model.executions import WaitShare
 from vnuma.report.model.grid import GridTable, as_screen

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vnuma.analysis.cells import YET_TO_RUN
-from vnuma.analysis.figures import amount, limits, signed, signed_amount
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.workloads.metric import medians, none_valid, plural
 from vnuma.report.model import grid, trust, words
-from vnuma.report.model.caveats import limiting
-from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.guest import guest_notes
+from vnuma.report.model.methods import boots_or_iterations
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import saturation_text
 from vnuma.report.model.scaling import scaling_text
+from vnuma.report.model.trust import limiting
 from vnuma.report.published.published_comparison import comparison_caution, published_text
 from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.secondary import figures_text, sensitivity_text
