@@ -9,8 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from vnuma.checks import explain
-from vnuma.checks.finding import Severity
-from vnuma.checks.rule import FAMILIES, Rule
+from vnuma.checks.rule import FAMILIES, Rule, Severity
 from vnuma.checks.rules.catalogue import BY_ID, RULES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rules.md"

@@ -16,9 +16,9 @@ from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from tests.unit.checks.cases import read_cases
 from vnuma.checks.evaluate import evaluate
+from vnuma.checks.facts import EXTRA_CONFIG, PlacementFacts, Subject
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import EXTRA_CONFIG, PlacementFacts, Subject
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate

@@ -8,7 +8,7 @@ import pytest
 
 from tests.estate.build import checked
 from tests.support.cli import vnuma_here
-from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate, EstateVm, NotShown
 from vnuma.engine.design_check.designed_vms import on_hosts

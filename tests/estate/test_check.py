@@ -10,7 +10,7 @@ import pytest
 
 from tests.estate.build import TODAY, checked, estate_of, rules_of, saved, since, waiver
 from tests.estate.workbooks import export, write
-from vnuma.checks.finding import Severity
+from vnuma.checks.rule import Severity
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.engine.design_check.check import CheckRequest, Filters, compare
 from vnuma.engine.design_check.history import earlier

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.estate.build import checked, document
 from tests.estate.designs import Design
 from tests.support.cli import vnuma_here
-from vnuma.checks.finding import Severity
+from vnuma.checks.facts import HARDWARE
+from vnuma.checks.rule import Severity
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import HARDWARE
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.engine.design_check.designed_vms import on_hosts

@@ -16,8 +16,8 @@ from jsonschema import Draft4Validator
 from tests.estate.build import TODAY, checked, document, estate_of, since, waiver
 from tests.support.cli import vnuma_here
 from vnuma.checks.against_design import compare_with_design
-from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult
+from vnuma.checks.rule import Severity
 from vnuma.report.check import as_markdown, as_text
 from vnuma.report.check.as_csv import as_csv
 from vnuma.report.check.as_json import as_json

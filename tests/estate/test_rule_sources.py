@@ -15,8 +15,8 @@ from tests.support.cli import vnuma_here
 from tests.support.lab import start_lab
 from tools.rule_sources import PAGE, markdown
 from vnuma.checks.evaluate import evaluate
+from vnuma.checks.facts import Subject
 from vnuma.checks.rules.catalogue import BY_ID, RULES
-from vnuma.checks.subject import Subject
 
 NAMES = ("vCenter", "snapshot", "RVTools", "Terraform", "OVF, OVA", ".vmx", "Ansible", "table")
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from vnuma.serve.access import Access
 from vnuma.serve.app import address_of, bound, server_of
+from vnuma.serve.connections import Access
 from vnuma.store.open import Store, open_for_reading
 
 

@@ -18,8 +18,8 @@ from tests.support.stores import new_store
 from tests.vsphere.tls_server import self_signed
 from vnuma.errors import InputError, UsageError
 from vnuma.serve import connections
-from vnuma.serve.access import Access, Tls
 from vnuma.serve.app import server_of
+from vnuma.serve.connections import Access, Tls
 
 TOKEN = "correct-horse-battery-staple"
 

@@ -12,7 +12,7 @@ from tests.report.build import Story, build, study_text
 from tests.report.serving import serving
 from tests.support.stores import new_store
 from vnuma.serve import app, reader
-from vnuma.serve.access import Access
+from vnuma.serve.connections import Access
 from vnuma.store import runs
 from vnuma.store.rows import RunState
 

@@ -11,8 +11,8 @@ from random import Random
 from tests.support.hosts import host_of
 from tests.unit.checks.cases import subject_of
 from vnuma.checks.evaluate import evaluate
+from vnuma.checks.facts import Subject
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import Subject
 from vnuma.domain.vm.facts import ClusterFacts
 
 VMS, HOSTS, CLUSTERS = 10_000, 300, 20

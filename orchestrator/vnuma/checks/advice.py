@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from math import ceil
 
-from vnuma.checks.advice_reasons import (
-    Wanted,
-    advantages,
-    broken_rules,
-    disadvantages,
-    parallelism,
-    too_large,
-)
-from vnuma.checks.finding import Fix
-from vnuma.checks.rules.shape_questions import SMALLEST_NODE
+from vnuma.checks.evaluate import evaluate
+from vnuma.checks.facts import Subject
+from vnuma.checks.rule import Fix, Severity
+from vnuma.checks.rules.catalogue import find_rule
+from vnuma.checks.rules.shape_questions import SMALLEST_NODE, unmatched_sockets
+from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast_on
-from vnuma.domain.topology.layout import lie_evenly
-from vnuma.domain.topology.licence import SqlLimit, sql_limit
-from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.topology.licence import SqlLimit, most_in_a_node, sql_limit
+from vnuma.domain.topology.prediction import host_shape, lie_evenly, predict
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
+from vnuma.words.plain_text import counted
 
 
 class Worth(IntEnum):
@@ -274,3 +270,195 @@ def _following(shape: Topology, hosts: Sequence[HostFacts], hardware: int) -> di
 def _rank(one: Candidate, wanted: int) -> tuple[int, int, int, int]:
     """Sort key, best first: worth, then fewest surplus nodes, then fewest sockets."""
     return one.worth, abs(one.nodes - wanted), len(one.reasons), one.topology.sockets
+
+
+# Rules that a shape may violate by itself, before anything is deployed.
+SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21", "R08"))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A good shape has the fewest vNUMA nodes, and uses as many cores as any shape.
+
+    `by_host` is the fewest host nodes that fit the VM, `of_host` all nodes, both by host.
+    """
+
+    by_host: Mapping[str, int]
+    of_host: Mapping[str, int]
+    nodes: int
+    cores: int
+    guest: PlannedGuest
+
+    @property
+    def host_nodes(self) -> int:
+        """The fewest host nodes that fit it on every host."""
+        return max(self.by_host.values())
+
+
+def broken_rules(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Rules that the shape violates, each with its hosts unless it is all of them."""
+    tripped: dict[str, list[str]] = {}
+    for host in hosts:
+        (evaluation,) = evaluate([Subject(vm=vm, host=host)], SHAPE_RULES)
+        for found in evaluation.failures:
+            if found.severity is not Severity.INFO:
+                words = f"{found.rule}: {found.title[0].lower()}{found.title[1:]}"
+                tripped.setdefault(words, []).append(host.name)
+    for words, names in tripped.items():
+        yield _where(words, names, hosts)
+
+
+def too_large(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Hosts with less memory than the VM: it fits in no shape."""
+    wanted = vm.settings.get("memoryMB")
+    if not isinstance(wanted, int):
+        return
+    small = {host.name: host.memory_mb for host in hosts if 0 < host.largest_vm_mb < wanted}
+    if small:
+        least = min(small.values())
+        words = f"does not fit: {wanted / 1024:.4g} GB on a host of {least / 1024:.4g} GB"
+        yield _where(words, list(small), hosts)
+
+
+def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
+    return words if len(names) == len(hosts) else f"{words} ({', '.join(names)})"
+
+
+def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
+    """All other disadvantages of a shape, on one host or alike on several."""
+    host_nodes = {(wanted.by_host[name], wanted.of_host[name]) for name in one.hosts}
+    needed = max(fewest for fewest, _ in host_nodes)
+    shape, nodes = one.topology, one.prediction.vnuma_nodes
+    smallest = min(one.prediction.node_sizes)
+    if one.remote:
+        yield f"{one.remote} of its memory are remote"
+    if one.usable_cores < wanted.cores:
+        are = "is" if one.usable_cores == 1 else "are"
+        yield f"{one.usable_cores} of {shape.vcpus} CPUs {are} used: {one.limited_by.because}"
+    yield from filter(None, (one.not_started, one.split))
+    if nodes < needed:
+        yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
+    for fewest, every in sorted(host_nodes):
+        if nodes > fewest and not lie_evenly(nodes, fewest, every):
+            yield f"{_nodes(nodes)} are spread unevenly over {every} host nodes"
+    if nodes > needed and smallest < SMALLEST_NODE:
+        yield f"nodes of {smallest} vCPUs: MAXDOP within a node limits a query to {smallest}"
+    if unmatched_sockets(shape.sockets, shape.vcpus, nodes, needed):
+        sockets = "1 socket does" if shape.sockets == 1 else f"{shape.sockets} sockets do"
+        yield f"{sockets} not match {_nodes(nodes)}"
+
+
+def _nodes(count: int) -> str:
+    return counted(count, "vNUMA node")
+
+
+def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]:
+    """How its nodes and sockets match the VM, and how sure that is."""
+    nodes, needed = seen.prediction.vnuma_nodes, wanted.host_nodes
+    if nodes == needed == 1:
+        yield _fits_one_node(seen)
+    elif nodes == wanted.nodes == shape.sockets:
+        most = wanted.guest.most_in_a_node
+        small = seen.topology.vcpus <= most * needed
+        limit = "" if small else f", of at most {most} vCPUs{_why_so_small(wanted.guest)}"
+        evenly = " evenly" if small and nodes > needed else ""
+        yield (
+            f"the smallest number of nodes that holds it{evenly}{limit}, each with {shape.cores_per_socket} "
+            "vCPUs and one socket"
+        )
+    elif nodes > wanted.nodes:
+        yield (
+            f"{nodes} nodes where {wanted.nodes} would be enough: smaller nodes, more remote access; "
+            "measure it"
+        )
+    else:
+        yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
+    if seen.memory_doubt:
+        yield seen.memory_doubt
+    if seen.prediction.confidence == "low":
+        yield f"low confidence: {seen.prediction.because}"
+
+
+def _why_so_small(guest: PlannedGuest) -> str:
+    if most_in_a_node(guest.sql_major) == guest.most_in_a_node:
+        return " for SQL Server to start (S22)"
+    return f", which {guest.windows} does not split (W01)"
+
+
+def _fits_one_node(seen: Forecast) -> str:
+    if seen.remote_mb is None:
+        return "the vCPUs fit one host NUMA node, whose memory is not known"
+    return f"vCPUs and memory fit one host NUMA node{'' if seen.memory_doubt else ': all memory is local'}"
+
+
+def parallelism(seen: Forecast, sql_major: int) -> str:
+    """SQL Server's nodes and its highest MAXDOP, for the CPUs that it uses."""
+    online = seen.sql_cpu_nodes_online
+    most = maxdop_guidance(online, seen.usable_cores, sql_major)
+    used = f" ({online} online)" if online < seen.sql_cpu_nodes else ""
+    nodes = f"{seen.prediction.vnuma_nodes} memory and {counted(seen.sql_cpu_nodes, 'CPU node')}{used}"
+    return f"SQL Server: {nodes}, MAXDOP up to {most}"
+
+
+ARMS = 4
+
+
+def study_text(advice: Advice, *, vm: str, name: str, memory_mb: int) -> str:
+    """A study of the best candidates as YAML, with the reasons as comments. Raises ValueError for fewer than
+    two.
+    """
+    arms = arms_of(advice)
+    if len(arms) < 2:
+        raise ValueError(
+            "only one topology with this number of vCPUs can run on every host, so there is nothing to "
+            "compare"
+        )
+    shape = arms[0].topology
+    listed = "\n".join(f"  # {arm.reasons[0]}\n  - {_arm(arm)}" for arm in arms)
+    return f"""\
+# Topologies worth comparing for {shape.vcpus} vCPUs and {memory_mb // 1024} GB, best guess first.
+# Written by vnuma advise. The VM should be a test clone.
+name: {name}
+title: Topologies of a {shape.vcpus}-vCPU SQL Server VM
+vm: {vm}  # the name of a host in the inventory
+vcpus: {shape.vcpus}
+reference: {shape}
+arms:
+{listed}
+all_arms:
+  affinity: none  # ESXi's NUMA scheduler places the VM
+  memory_mb: {memory_mb}
+  memory_reservation: locked
+design:
+  stop: decided  # an arm leaves when its verdict is certain
+  max_blocks: 12
+  seed: 1
+workload:
+  name: cross_join
+  sizes: [1000, 2000, 3000]
+  forms: [server, client]
+"""
+
+
+def _arm(arm: Candidate) -> str:
+    """Its nodes are stated where they are its sockets; otherwise what the release predicts counts."""
+    if arm.nodes != arm.topology.sockets:
+        return str(arm.topology)
+    return f"{{topology: {arm.topology}, vnuma_nodes: {arm.nodes}}}"
+
+
+def arms_of(advice: Advice) -> tuple[Candidate, ...]:
+    """The candidates to test: the good ones; with fewer than two, also the least bad that can run."""
+    good = advice.worth(Worth.HAVING, Worth.TESTING)[:ARMS]
+    spare = [one for one in advice.worth(Worth.AVOIDING) if _can_run(one)]
+    return good if len(good) > 1 else (*good, *spare)[:2]
+
+
+def _can_run(one: Candidate) -> bool:
+    """Whether it powers on, with equal nodes and the stated vCPUs."""
+    return all(_comparable(seen) for seen in one.forecasts) and one.topology.cores_per_socket > 1
+
+
+def _comparable(seen: Forecast) -> bool:
+    even = len(set(seen.prediction.node_sizes)) == 1
+    return even and not seen.impossible and seen.usable_cores == seen.topology.vcpus

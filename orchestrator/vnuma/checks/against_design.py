@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm.change import Edit, as_written, differences
 from vnuma.domain.vm.config_event import Author
 from vnuma.domain.vm.estate import Declared, Estate, EstateVm

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.finding import Severity
 from vnuma.checks.result import SCHEMA, CheckResult, Key
+from vnuma.checks.rule import Severity
 from vnuma.errors import InputError
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from vnuma.checks import assumptions
-from vnuma.checks.facts import PARTS, Facts, Unknown
-from vnuma.checks.finding import Finding, Fix, ObjectKind, Severity
-from vnuma.checks.rule import Fail, Rule
-from vnuma.checks.subject import HARDWARE, Subject
+from vnuma.checks.facts import HARDWARE, PARTS, Facts, Subject, Unknown, assumed_words
+from vnuma.checks.rule import Fail, Finding, Fix, ObjectKind, Rule, Severity
 from vnuma.domain.vm.setting import Settings, is_extra_config
 
 Answer = Fail | str | None
@@ -116,7 +113,7 @@ def _answers(plan: Iterable[tuple[Rule, _Asked]], facts: Facts, assumed: dict[st
             except Unknown as unknown:
                 answer = str(unknown)
             if facts.assumed and not isinstance(answer, str):
-                assumed[rule.id] = assumptions.words(tuple(facts.assumed.items()))
+                assumed[rule.id] = assumed_words(tuple(facts.assumed.items()))
             yield answer
 
 

@@ -1,27 +1,88 @@
-"""A subject's facts as rules read them: unknown ones raise, so that no rule guesses."""
+"""What rules are evaluated on: a VM with everything known around it. Unknown facts raise: no rule guesses."""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from vnuma.checks.assumptions import AUTOMATIC_CORES, DEFAULTS
-from vnuma.checks.subject import (
-    EXTRA_CONFIG,
-    HARDWARE,
-    HOST_OPTIONS,
-    PlacementFacts,
-    StudyFacts,
-    Subject,
-)
+from vnuma.domain.topology import prediction
 from vnuma.domain.topology import release as esxi
-from vnuma.domain.topology.layout import PowerOn, host_by_default, host_shape
-from vnuma.domain.topology.prediction import Prediction, predict
+from vnuma.domain.topology.prediction import PowerOn, Prediction, host_by_default, host_shape, predict
+from vnuma.domain.topology.release import EXPOSE
 from vnuma.domain.topology.topology import partial_socket
+from vnuma.domain.vm import setting
 from vnuma.domain.vm.estate import NotShown
 from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import TYPED, Settings, Value
+
+if TYPE_CHECKING:
+    from vnuma.domain.study.study import Study
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """A study with this VM.
+
+    `arm` is the arm in the subject's VM settings; empty: the VM as it is now. `arms` has the VM's settings as
+    each arm would leave them, by label.
+    """
+
+    study: Study
+    arms: Mapping[str, Settings]
+    arm: str = ""
+
+
+@dataclass(frozen=True)
+class PlacementFacts:
+    """Where ESXi placed the VM, observed with esxtop. None: not shown."""
+
+    local_percent: float | None = None
+    """N%L: share of touched memory on the VM's own nodes."""
+    migrations: int | None = None
+    """NMIG: moves between NUMA nodes while observed."""
+    home_nodes_before: tuple[int, ...] | None = None
+    home_nodes_after: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One VM (or a host or cluster alone) and the facts around it. None: unknown.
+
+    `absent` says why, by name of the part ("sql", "guest", "host") or of one fact: a setting's name
+    ("cpuAffinity"), "extraConfig" for all keys, or "hostOptions". If a reason is `NotShown`, rules assume the
+    default.
+    """
+
+    vm: VmFacts | None = None
+    host: HostFacts | None = None
+    cluster: ClusterFacts | None = None
+    guest: WindowsFacts | None = None
+    sql: SqlFacts | None = None
+    study: StudyFacts | None = None
+    placement: PlacementFacts | None = None
+    waits: CpuWaits | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
+    planned_sql: SqlEdition | None = None
+    """The SQL Server that a design plans, if none runs yet."""
+
+    @property
+    def edition(self) -> SqlEdition | None:
+        """The running edition, else the planned one."""
+        return self.sql.edition if self.sql else self.planned_sql
+
+
+EXTRA_CONFIG = prediction.EXTRA_CONFIG
+"""The key in `absent` if no extraConfig could be read."""
+
+HOST_OPTIONS = "hostOptions"
+"""The key in `absent` if the advanced options of the host are unknown."""
+
+HARDWARE = setting.HARDWARE
+"""The name under which `absent` says that a design leaves the virtual hardware version open."""
+
 
 Known = TypeVar("Known")
 
@@ -316,3 +377,33 @@ class Facts:
         """The reason that a part of the subject is absent."""
         absent = self.subject.absent
         return absent.get(part) or (absent.get("sql") if part == "edition" else "") or WHY_ABSENT[part]
+
+
+AUTOMATIC_CORES: Mapping[str, Value] = {"numCoresPerSocket": 0, "autoCoresPerSocket": True}
+"""Of a new VM, since ESXi 8.0 with hardware version 20."""
+
+DEFAULTS: Mapping[str, Value] = {
+    **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
+    **{"coresPerNumaNode": 0, "autoCoresPerNumaNode": True, EXPOSE: False, "cpuHotAddEnabled": False},
+}
+"""Typed settings at their defaults, in every release and hardware version that has them."""
+
+_WORDS = {
+    EXTRA_CONFIG: "numa.* keys",
+    HOST_OPTIONS: "Numa.* options of the host",
+    **dict.fromkeys(("cpuAffinity", "memoryAffinity"), "affinity"),
+    **dict.fromkeys(("coresPerNumaNode", "autoCoresPerNumaNode"), "cores per NUMA node"),
+    **dict.fromkeys(AUTOMATIC_CORES, "cores per socket"),
+    EXPOSE: EXPOSE,
+    "cpuHotAddEnabled": "CPU hot-add",
+}
+
+
+@cache
+def assumed_words(assumed: tuple[tuple[str, str], ...]) -> str:
+    """`assumes default numa.* keys and affinity, not shown by RVTools`, from settings and their sources."""
+    by_source: dict[str, dict[str, None]] = {}
+    for name, source in assumed:
+        by_source.setdefault(source, {})[_WORDS[name]] = None
+    parts = [f"default {' and '.join(what)}, not shown by {source}" for source, what in by_source.items()]
+    return f"assumes {'; '.join(parts)}" if parts else ""

@@ -78,7 +78,7 @@ def advise(
 
 def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:
     """The study file; an existing one is not overwritten. Raises InputError."""
-    from vnuma.checks.advised_study import study_text
+    from vnuma.checks.advice import study_text
     from vnuma.domain.study.study_file import parse_study
 
     if path.exists():

@@ -96,7 +96,7 @@ def judge(result: CheckResult, fail_on: FailOn | None, *, assumed: bool, least_p
     """
     if fail_on is None:
         return
-    from vnuma.checks.finding import Severity
+    from vnuma.checks.rule import Severity
     from vnuma.errors import ThresholdMet
 
     drift = result.drift

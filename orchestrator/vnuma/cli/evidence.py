@@ -72,7 +72,7 @@ def evidence(
 
 def _conclusion(reading: Reading, host: str | None, release: str, threads: int) -> str:
     """The conclusion, and for a vmware.log how it compares to the prediction."""
-    from vnuma.domain.topology.evidence_words import conclusion
+    from vnuma.domain.topology.evidence import conclusion
 
     words = conclusion(reading)
     if reading.log is None:

@@ -14,8 +14,7 @@ from vnuma.errors import UsageError
 from vnuma.words.provenance import in_json
 
 if TYPE_CHECKING:
-    from vnuma.domain.topology.forecast import Forecast
-    from vnuma.domain.topology.sizes import Span
+    from vnuma.domain.topology.forecast import Forecast, Span
     from vnuma.domain.topology.vm_location import VmLocation
     from vnuma.domain.vm.setting import Value
 
@@ -41,7 +40,7 @@ def as_csv(rows: Sequence[Forecast], there: VmLocation) -> str:
     `even` says whether every vNUMA node has the same number of vCPUs; it is false if the host has too few
     cores. `otherwise_cores` is the other reading of the edition's limit.
     """
-    from vnuma.domain.topology.sizes import is_even
+    from vnuma.domain.topology.forecast import is_even
     from vnuma.report.model.grid import csv_text
 
     lines: list[Iterable[object]] = []
@@ -123,7 +122,7 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
 
 def sweep_table(rows: Sequence[Forecast]) -> list[str]:
     """A line for each range of sizes; hosts with the same ranges share lines."""
-    from vnuma.domain.topology.sizes import even_everywhere, ranges, spans_by_hosts
+    from vnuma.domain.topology.forecast import even_everywhere, ranges, spans_by_hosts
 
     found = spans_by_hosts(rows)
     header = ["vCPUs", "vNUMA nodes", "even sizes", "confidence", "memory"]
@@ -141,7 +140,7 @@ def sweep_table(rows: Sequence[Forecast]) -> list[str]:
 
 
 def _line(span: Span) -> list[str]:
-    from vnuma.domain.topology.sizes import ranges
+    from vnuma.domain.topology.forecast import ranges
 
     even = "all" if span.even == span.vcpus else ranges(span.even) or "none"
     figures = [even, span.confidence] if span.fits else ["-", "-"]

@@ -39,8 +39,8 @@ def serve(
     """
     _require_packages()
     from vnuma.engine.access.places import store_url
-    from vnuma.serve.access import Access, Tls
     from vnuma.serve.app import serve as served
+    from vnuma.serve.connections import Access, Tls
     from vnuma.store.open import open_for_reading
 
     if (certificate is None) != (key is None):

@@ -20,7 +20,7 @@ from typing import Any
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
-from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import AUTOMATIC, TYPED, Value, ValueKind, is_evidence, is_governed

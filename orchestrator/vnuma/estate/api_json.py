@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vnuma.checks.assumptions import DEFAULTS
-from vnuma.checks.subject import EXTRA_CONFIG
+from vnuma.checks.facts import DEFAULTS, EXTRA_CONFIG
 from vnuma.domain.vm.estate import Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError, reading

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from vnuma.checks.subject import HARDWARE
+from vnuma.checks.facts import HARDWARE
 from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKind, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_of_guest_id

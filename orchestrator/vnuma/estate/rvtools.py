@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from vnuma.checks.subject import EXTRA_CONFIG, HOST_OPTIONS
+from vnuma.checks.facts import EXTRA_CONFIG, HOST_OPTIONS
 from vnuma.domain.topology.release import EXPOSE, hardware_version_of
 from vnuma.domain.vm.estate import Estate, EstateVm, NotShown, Unseen, running_memory
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, NumaNode, Release, VmFacts

@@ -15,8 +15,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from vnuma.checks.assumptions import DEFAULTS
-from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.checks.facts import DEFAULTS, EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.forecast import SQL_YEARS
 from vnuma.domain.topology.licence import missing_edition
 from vnuma.domain.topology.release import FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT, hardware_version_of

@@ -15,8 +15,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
 from vnuma.checks.fixes.terraform import ATTRIBUTES
-from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Declared, Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError, reading

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from vnuma.checks.finding import Finding
+from vnuma.checks.rule import Finding
 from vnuma.checks.rules.catalogue import find_rule
 from vnuma.errors import InputError, reading
 from vnuma.words.bounded_input import NotYaml, read_yaml

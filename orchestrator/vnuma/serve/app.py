@@ -22,8 +22,7 @@ from starlette.routing import Route
 
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 from vnuma.report.page.template import policy, text_of
-from vnuma.serve.access import Access, Guard
-from vnuma.serve.connections import RESERVED, BoundedProtocol, OneLineWhenFull
+from vnuma.serve.connections import RESERVED, Access, BoundedProtocol, Guard, OneLineWhenFull
 from vnuma.serve.metrics import CONTENT_TYPE, metrics
 from vnuma.serve.pages import Live, Pages
 from vnuma.serve.reader import POLL_S, Reader

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
-from vnuma.checks.subject import EXTRA_CONFIG
+from vnuma.checks.facts import EXTRA_CONFIG
 from vnuma.collector import gc_paused
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen, running_memory
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts

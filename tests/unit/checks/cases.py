@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from tests.support.hosts import guest_of, host_of, vm_of
-from vnuma.checks.subject import PlacementFacts, Subject
+from vnuma.checks.facts import PlacementFacts, Subject
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import Permissions, ServerFacts, SqlEdition, SqlFacts, WindowsFacts, XtpDatabase

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vnuma.checks.advice import Advice, Worth, advise, planned_vm
-from vnuma.checks.advised_study import arms_of, study_text
+from vnuma.checks.advice import Advice, Worth, advise, arms_of, planned_vm, study_text
 from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.topology.forecast import PlannedGuest

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.checks.cases import read_cases, subject_of
 from vnuma.checks.evaluate import evaluate
-from vnuma.checks.finding import Finding, Severity
+from vnuma.checks.facts import Subject
+from vnuma.checks.rule import Finding, Severity
 from vnuma.checks.rules.catalogue import BY_ID, RULES
-from vnuma.checks.subject import Subject
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.topology import Topology

@@ -9,7 +9,7 @@ import pytest
 from tests.support.hosts import host_of, vm_of
 from tests.unit.checks.cases import Case, read_cases
 from vnuma.checks.evaluate import evaluate
-from vnuma.checks.finding import Fix
+from vnuma.checks.rule import Fix
 from vnuma.checks.rules.catalogue import BY_ID
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.desired_settings import desired_settings

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from vnuma.checks.advice import Candidate, Worth, advise, planned_vm
 from vnuma.checks.evaluate import evaluate
-from vnuma.checks.finding import Finding, Severity
+from vnuma.checks.facts import Subject
+from vnuma.checks.rule import Finding, Severity
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import Subject
 from vnuma.domain.topology.forecast import PlannedGuest
 from vnuma.domain.topology.release import hardware_version_of
 from vnuma.domain.topology.vm_location import parse_host

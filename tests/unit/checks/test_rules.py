@@ -10,11 +10,9 @@ import pytest
 
 from tests.unit.checks.cases import Case, read_cases
 from vnuma.checks.evaluate import evaluate
-from vnuma.checks.facts import Facts, Unknown
-from vnuma.checks.finding import Severity
-from vnuma.checks.rule import Rule
+from vnuma.checks.facts import Facts, Subject, Unknown
+from vnuma.checks.rule import Rule, Severity
 from vnuma.checks.rules.catalogue import BY_ID, RULES, rules_in
-from vnuma.checks.subject import Subject
 from vnuma.domain.arm.arm import Arm
 
 CASES = read_cases()

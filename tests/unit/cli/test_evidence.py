@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.cli import vnuma_here
 from tests.unit.logs.published import samples
-from vnuma.domain.topology.evidence_words import conclusion
+from vnuma.domain.topology.evidence import conclusion
 from vnuma.logs.kinds import read_any
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cli import vnuma_here
-from vnuma.domain.topology.sizes import ranges
+from vnuma.domain.topology.forecast import ranges
 
 SNAPSHOT = Path(__file__).parents[2] / "estate" / "data" / "inventory-1.json"
 PAPER = ("predict", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "6.0")

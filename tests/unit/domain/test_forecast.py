@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.hosts import host_of
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast, forecast_on
-from vnuma.domain.topology.layout import Prediction
+from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.topology.release import hardware_version_of
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.topology.vm_location import parse_host

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.logs.layouts import new_form
-from vnuma.domain.topology.evidence_words import conclusion
+from vnuma.domain.topology.evidence import conclusion
 from vnuma.logs.kinds import Reading, read_any
 from vnuma.logs.pasted import decoded
 

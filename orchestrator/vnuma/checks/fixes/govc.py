@@ -9,8 +9,8 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from vnuma.checks.finding import Fix
 from vnuma.checks.fixes.wording import Target, Written, as_text
+from vnuma.checks.rule import Fix
 from vnuma.domain.vm.setting import Value, is_extra_config, meant
 
 _OPTIONS: Mapping[str, str] = {

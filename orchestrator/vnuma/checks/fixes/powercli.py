@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from vnuma.checks.finding import Fix
 from vnuma.checks.fixes.wording import Target, Written, as_text
+from vnuma.checks.rule import Fix
 from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_extra_config, meant
 
 _SPEC = "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vnuma.checks.finding import Fix
 from vnuma.checks.fixes.wording import Target, Written, as_text
+from vnuma.checks.rule import Fix
 from vnuma.domain.vm.setting import Value, is_extra_config, meant
 
 ATTRIBUTES: Mapping[str, str] = {

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from vnuma.checks.finding import Finding, Fix
 from vnuma.checks.fixes.govc import govc
 from vnuma.checks.fixes.powercli import powercli
 from vnuma.checks.fixes.terraform import terraform
 from vnuma.checks.fixes.wording import Target, Written, in_comment
+from vnuma.checks.rule import Finding, Fix
 
 _NO_ARM = "the role vm_topology has no variable for it"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vnuma.checks.finding import Finding
+from vnuma.checks.rule import Finding
 from vnuma.domain.vm.setting import Value
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)

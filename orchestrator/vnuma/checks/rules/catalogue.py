@@ -8,15 +8,9 @@ from types import ModuleType
 from vnuma.checks.rule import FAMILIES, Rule
 from vnuma.checks.rules import (
     affinity,
-    affinity_moves,
-    api,
-    limits,
     measurement,
-    memory,
+    memory_and_limits,
     sqlserver,
-    sqlserver_editions,
-    sqlserver_settings,
-    topology_features,
     topology_host,
     topology_release,
     topology_shape,
@@ -25,9 +19,8 @@ from vnuma.checks.rules import (
 from vnuma.errors import InputError
 
 _MODULES = (
-    *(topology_shape, topology_release, topology_features, topology_host),
-    *(affinity, affinity_moves, memory, limits, api, windows),
-    *(sqlserver_editions, sqlserver, sqlserver_settings, measurement),
+    *(topology_shape, topology_release, topology_host, affinity, memory_and_limits, windows),
+    *(sqlserver, measurement),
 )
 
 

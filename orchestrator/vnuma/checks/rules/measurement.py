@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from vnuma.checks.facts import Facts, Unknown, known
-from vnuma.checks.finding import Fix, Severity
-from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rule import Fail, Fix, Severity, rule
 from vnuma.checks.rules.shape_questions import host_object
 from vnuma.checks.rules.sources import EVC
 

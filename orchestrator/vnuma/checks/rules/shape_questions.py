@@ -6,10 +6,9 @@ from dataclasses import replace
 from math import ceil
 
 from vnuma.checks.facts import Facts
-from vnuma.checks.finding import Fix, ObjectKind
+from vnuma.checks.rule import Fix, ObjectKind
 from vnuma.domain.topology import release as esxi
-from vnuma.domain.topology.layout import host_shape, lie_evenly
-from vnuma.domain.topology.prediction import Prediction
+from vnuma.domain.topology.prediction import Prediction, host_shape, lie_evenly
 from vnuma.domain.vm.change import change_to
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.setting import Settings

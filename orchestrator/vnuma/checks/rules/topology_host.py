@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from vnuma.checks.facts import DESCRIBED, Facts, Unknown, known
-from vnuma.checks.finding import Fix, Severity
-from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rule import Fail, Fix, Severity, rule
 from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import gigabytes, host_object, node_memory, without_stored
 from vnuma.domain.topology.prediction import host_shape, predict

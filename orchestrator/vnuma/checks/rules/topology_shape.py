@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from vnuma.checks.facts import Facts
-from vnuma.checks.finding import Fix, Severity
-from vnuma.checks.rule import Applies, Fail, rule
+from vnuma.checks.rule import Applies, Fail, Fix, Severity, rule
 from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import (
     even_nodes,
@@ -23,7 +22,7 @@ from vnuma.checks.rules.shape_questions import (
 )
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.forecast import MOST_SEEN_LOCAL
-from vnuma.domain.topology.layout import lie_evenly
+from vnuma.domain.topology.prediction import lie_evenly
 from vnuma.domain.topology.topology import topologies
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from vnuma.checks.facts import Facts, Unknown, known
-from vnuma.checks.finding import Fix, Severity
-from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rule import Fail, Fix, Severity, rule
 from vnuma.checks.rules.shape_questions import NO_HOT_ADD, even_nodes, node_memory, nodes_needed
 from vnuma.checks.rules.sources import HOT_ADD_KB
 from vnuma.domain.topology.licence import MOST_CLIENT_SOCKETS, is_windows_client, windows_sockets

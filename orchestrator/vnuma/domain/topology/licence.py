@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vnuma.domain.topology.layout import Confidence
+from vnuma.domain.topology.prediction import Confidence
 from vnuma.domain.topology.topology import Topology
 from vnuma.words.plain_text import counted
 

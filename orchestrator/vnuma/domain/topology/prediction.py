@@ -6,25 +6,204 @@ without a stated number is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from math import ceil
+from typing import Literal
 
 from vnuma.domain.topology import release as esxi
-from vnuma.domain.topology.layout import (
-    Confidence,
-    HostShape,
-    PowerOn,
-    Prediction,
-    evenly,
-    false_of,
-    filled,
-    host_shape,
-    int_of,
-    true_of,
-)
-from vnuma.domain.topology.prediction_confidence import with_confidence
-from vnuma.domain.vm.setting import Settings
+from vnuma.domain.vm.facts import HostFacts
+from vnuma.domain.vm.setting import Settings, Value
+
+# SQL Server splits hardware nodes with more than 8 cores into soft-NUMA nodes of five to nine, ideally eight
+# (https://learn.microsoft.com/sql/database-engine/configure-windows/soft-numa-sql-server).
+SOFT_NUMA_CORES = 8
+SOFT_NUMA_LEAST = 5
+
+
+def evenly(vcpus: int, nodes: int) -> tuple[int, ...]:
+    """As equal as integers allow, larger first."""
+    return tuple(vcpus // nodes + (index < vcpus % nodes) for index in range(nodes))
+
+
+def lie_evenly(nodes: int, fewest: int, every: int) -> bool:
+    """Whether so many vNUMA nodes can lie evenly on a host of `every` NUMA nodes, of which the VM needs
+    `fewest`: 4 of 8 vCPUs on four nodes of 14 cores, where three are the fewest.
+    """
+    return any(nodes % count == 0 for count in range(fewest, every + 1))
+
+
+def filled(vcpus: int, largest: int) -> tuple[int, ...]:
+    """Node by node up to a fixed maximum: 12 vCPUs by 8 are 8 and 4."""
+    full, rest = divmod(vcpus, largest)
+    return (largest,) * full + ((rest,) if rest else ())
+
+
+def soft_numa_nodes(cores: int) -> int:
+    """Number of soft-NUMA nodes that automatic soft-NUMA makes of a hardware node: 2 for 16 cores,
+    1 for 9.
+    """
+    parts = -(-cores // SOFT_NUMA_CORES)
+    return parts - 1 if parts > 1 and cores // parts < SOFT_NUMA_LEAST else max(parts, 1)
+
+
+Confidence = Literal["high", "low"]
+
+
+@dataclass(frozen=True)
+class HostShape:
+    """The host's properties that decide the layout."""
+
+    release: tuple[int, int]
+    numa_nodes: int
+    cores_per_node: int
+    threads_per_core: int = 1
+    follow_cores_per_socket: bool | None = False
+    """The host's advanced option Numa.FollowCoresPerSocket; None: it could not be read."""
+    build: int = 0
+    """ESXi's build number; 0: unknown."""
+    prefer_ht: bool | None = False
+    """The host's advanced option Numa.PreferHT; None: it could not be read."""
+
+
+_BUILD_DIGITS = 12
+
+
+def host_shape(host: HostFacts) -> HostShape:
+    """The part of a host's facts that decides the layout."""
+    build = host.release.build
+    return HostShape(
+        host.release.key,
+        len(host.numa_nodes),
+        host.cores_per_node,
+        host.threads_per_core,
+        _option(host, esxi.HOST_FOLLOW),
+        int(build) if build.isdecimal() and len(build) <= _BUILD_DIGITS else 0,
+        _option(host, esxi.HOST_PREFER_HT),
+    )
+
+
+def _option(host: HostFacts, name: str) -> bool | None:
+    """Whether a host's option is on; None: its options were not read."""
+    return None if host.advanced is None else true_of(host.advanced.get(name))
+
+
+def host_by_default(host: HostFacts) -> HostShape:
+    """The same with defaults for unread options, for rules that report those themselves."""
+    shape = host_shape(host)
+    return replace(
+        shape,
+        follow_cores_per_socket=bool(shape.follow_cores_per_socket),
+        prefer_ht=bool(shape.prefer_ht),
+    )
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted sizes of the guest's vNUMA nodes in vCPUs, and other node counts the rules allow."""
+
+    node_sizes: tuple[int, ...]
+    confidence: Confidence
+    because: str
+    alternatives: tuple[int, ...] = ()
+    clients: tuple[int, ...] = ()
+    """vCPUs of each NUMA client, the unit that ESXi places on one host node (PPD in vmware.log)."""
+
+    @property
+    def vnuma_nodes(self) -> int:
+        """Number of vNUMA nodes; SQL Server shows as many memory nodes."""
+        return len(self.node_sizes)
+
+    @property
+    def acceptable(self) -> tuple[int, ...]:
+        """Every node count that the rules allow, the predicted one first."""
+        return (self.vnuma_nodes, *self.alternatives)
+
+    @property
+    def sql_cpu_nodes(self) -> int:
+        """SQLOS nodes with automatic soft-NUMA on (SQL Server 2016 and later)."""
+        return self.cpu_nodes(soft_numa=True)
+
+    def cpu_nodes(self, *, soft_numa: bool) -> int:
+        """SQLOS nodes with automatic soft-NUMA on or off."""
+        return len(self.cpu_node_sizes(soft_numa=soft_numa))
+
+    def cpu_node_sizes(self, *, soft_numa: bool) -> tuple[int, ...]:
+        """vCPUs of each SQLOS node in order; soft-NUMA splits a vNUMA node as evenly as possible."""
+        sizes: list[int] = []
+        for size in self.node_sizes:
+            parts = soft_numa_nodes(size) if soft_numa else 1
+            sizes += [size // parts + (part < size % parts) for part in range(parts)]
+        return tuple(sizes)
+
+
+class PowerOn:
+    """One power-on: the host, and the VM's settings by lower-case name."""
+
+    def __init__(self, host: HostShape, settings: Settings, hardware_version: int) -> None:
+        self.host = host
+        self.keys = {name.lower(): value for name, value in settings.items()}
+        self.hardware = hardware_version
+        self.vcpus = self.number("numCPUs")
+        # vSphere also shows numbers that it chose itself; they have no effect.
+        automatic = self.true("autoCoresPerSocket")
+        self.per_socket = 1 if automatic else self.number("numCoresPerSocket") or 1
+        self.stated_sockets = not automatic and self.number("numCoresPerSocket") > 1
+        counts_threads = self.true(esxi.PREFER_HT) or (bool(host.prefer_ht) and not self.states_prefer_ht)
+        self.capacity = max(1, host.cores_per_node * (host.threads_per_core if counts_threads else 1))
+
+    @property
+    def states_prefer_ht(self) -> bool:
+        """Whether the VM has a preferHT of its own, whatever the host's option says."""
+        return self.keys.get(esxi.PREFER_HT.lower()) is not None
+
+    @property
+    def may_have_vnuma(self) -> bool:
+        """Whether release, hardware and the number of vCPUs allow a vNUMA topology at all."""
+        enough = self.vcpus >= (self.number(esxi.MINIMUM) or esxi.DEFAULT_MINIMUM_VCPUS)
+        return self.host.release >= esxi.VNUMA_SINCE and self.hardware >= esxi.MINIMUM_HARDWARE and enough
+
+    @property
+    def virtual_numa(self) -> bool:
+        """Whether release and hardware have virtualNuma."""
+        return self.host.release >= esxi.VIRTUAL_NUMA_SINCE and self.hardware >= esxi.VIRTUAL_NUMA_HARDWARE
+
+    @property
+    def automatic_sockets(self) -> bool:
+        """Whether vSphere chooses the cores per socket at power-on."""
+        return self.virtual_numa and self.true("autoCoresPerSocket")
+
+    @property
+    def node_size(self) -> int:
+        """virtualNuma.coresPerNumaNode as set manually; 0: automatic."""
+        return 0 if self.true("autoCoresPerNumaNode") else self.number("coresPerNumaNode")
+
+    def number(self, name: str) -> int:
+        """A setting as a number; 0 if it is not one."""
+        return int_of(self.keys.get(name.lower()))
+
+    def true(self, name: str) -> bool:
+        """Whether a setting is on."""
+        return true_of(self.keys.get(name.lower()))
+
+
+def int_of(value: Value) -> int:
+    """A value as a number; 0 if it is not one."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return 0
+
+
+def true_of(value: Value) -> bool:
+    """Whether a value is a switch that is on."""
+    return str(value).strip().lower() in {"true", "1"}
+
+
+def false_of(value: Value) -> bool:
+    """Whether a value is a switch that is off."""
+    return str(value).strip().lower() in {"false", "0"}
+
 
 __all__ = ["Confidence", "HostShape", "Prediction", "host_shape", "predict"]
 
@@ -204,3 +383,129 @@ class _Rules(PowerOn):
         """One node, with the other reading's count as the alternative."""
         other_counts = tuple(count for count in other.acceptable if count != 1)
         return Prediction((self.vcpus,), "low", words, other_counts)
+
+
+# ESXi makes more NUMA clients with these; no source says whether the guest then sees as many nodes. Denneman
+# (2016-08-22) names the first for a VM that would fit a node; such a VM of his shows two nodes.
+_CLIENT_LIMITS = ("numa.vcpu.maxpermachinenode", "numa.vcpu.maxperclient")
+
+_KNOWN_KEYS = {
+    *(
+        name.lower()
+        for name in (
+            esxi.AUTOSIZE_COOKIE,
+            esxi.AUTOSIZE_MAX,
+            esxi.FOLLOW,
+            esxi.MAX_PER_NODE,
+            esxi.MINIMUM,
+            esxi.PREFER_HT,
+        )
+    ),
+    *("numa.autosize", "numa.autosize.once", "numa.consolidate", "numa.nodeaffinity"),
+    "numa.vcpu.corespernode",  # how virtualNuma.coresPerNumaNode appears among the keys
+    *_CLIENT_LIMITS,
+}
+
+EXTRA_CONFIG, HOT_ADD = "extraConfig", "cpuHotAddEnabled"
+"""Parts of a VM that may be unread, as named in an estate: all its keys, or CPU hot-add."""
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """Why a layout is less certain, and the alternative number of nodes, if known."""
+
+    why: str
+    instead: int | None = None
+
+
+def with_confidence(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -> Prediction:
+    """The layout with its confidence lowered by doubts, and with their node counts as alternatives."""
+    doubts = [*_by_settings(layout, power_on), *_by_unseen(layout, power_on, unseen)]
+    if not doubts:
+        return layout
+    others = dict.fromkeys([*layout.alternatives, *(doubt.instead for doubt in doubts if doubt.instead)])
+    others.pop(layout.vnuma_nodes, None)
+    because = "; ".join([layout.because, *(doubt.why for doubt in doubts)])
+    return replace(layout, confidence="low", because=because, alternatives=tuple(others))
+
+
+def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:
+    """A release, or settings that affect the layout, of which no source says how."""
+    if power_on.host.release > esxi.NEWEST_KNOWN:
+        known, asked = (".".join(map(str, release)) for release in (esxi.NEWEST_KNOWN, power_on.host.release))
+        yield _Doubt(f"no source covers ESXi {asked}; these are the rules for {known}")
+    if power_on.keys.get("cpuaffinity") and layout.vnuma_nodes > 1:
+        yield _Doubt("CPU affinity ends NUMA management, and no source says whether vNUMA is still shown")
+    allowed = str(power_on.keys.get("numa.nodeaffinity") or "")
+    if allowed and len(allowed.split(",")) < layout.vnuma_nodes:
+        yield _Doubt("numa.nodeAffinity allows fewer host nodes than there would be vNUMA nodes")
+    if _spreads_unknown(power_on):
+        yield _Doubt(
+            f"numa.consolidate is FALSE on a host of {power_on.host.numa_nodes} NUMA nodes: the VM's "
+            "memory decides how many of them it is spread over; no source says how"
+        )
+    if not power_on.may_have_vnuma:
+        return
+    for name in _CLIENT_LIMITS:
+        limit = power_on.number(name)
+        if 0 < limit < max(layout.node_sizes):
+            yield _Doubt(
+                f"{name} is {limit}; no source says whether the guest sees the NUMA clients that it creates",
+                ceil(power_on.vcpus / limit),
+            )
+    others = {name for name, value in power_on.keys.items() if name.startswith("numa.") and value is not None}
+    for name in sorted(others - _KNOWN_KEYS):
+        yield _Doubt(f"{name} is set; no rule here covers it")
+
+
+def _spreads_unknown(power_on: PowerOn) -> bool:
+    """Whether there are more than two host nodes, and more than the VM's vCPUs need.
+
+    With two, all logs show the VM spread over both. A small VM on more nodes (6 vCPUs and 96 GB on eight) had
+    two clients of three, not six of one.
+    """
+    needed = max(2, ceil(power_on.vcpus / power_on.capacity))
+    return false_of(power_on.keys.get("numa.consolidate")) and power_on.host.numa_nodes > needed
+
+
+def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -> Iterator[_Doubt]:
+    """What may be set on VM or host but was not read."""
+    if not power_on.may_have_vnuma:
+        return
+    if (
+        power_on.host.follow_cores_per_socket is None
+        and power_on.per_socket > 1
+        and _ignores_sockets(layout, power_on)
+    ):
+        yield _Doubt(
+            "the host's Numa.FollowCoresPerSocket could not be read: if it is set, each socket is a node",
+            max(1, power_on.vcpus // power_on.per_socket),
+        )
+    if power_on.host.prefer_ht is None and _counts_cores(layout, power_on):
+        yield _Doubt(
+            "the host's Numa.PreferHT could not be read: if it is set, threads count as cores",
+            ceil(power_on.vcpus / (power_on.capacity * power_on.host.threads_per_core)),
+        )
+    if HOT_ADD in unseen and layout.vnuma_nodes > 1:
+        yield _Doubt("CPU hot-add was not read; if on, it hides vNUMA", 1)
+    if EXTRA_CONFIG in unseen:
+        yield _Doubt(
+            "the VM's numa.* keys were not read: they may set a node size, preferHT, or the layout of "
+            "an earlier power-on"
+        )
+
+
+def _counts_cores(layout: Prediction, power_on: PowerOn) -> bool:
+    """Whether the number of nodes is that of the cores, and counting threads would change it."""
+    by_vm = power_on.states_prefer_ht or power_on.node_size or power_on.number(esxi.MAX_PER_NODE)
+    by_cores = layout.vnuma_nodes == ceil(power_on.vcpus / power_on.capacity) > 1
+    return by_cores and power_on.host.threads_per_core > 1 and not by_vm
+
+
+def _ignores_sockets(layout: Prediction, power_on: PowerOn) -> bool:
+    """Whether following the sockets would change the layout, and no setting of the VM decides that."""
+    if power_on.host.release < esxi.DECOUPLED_SINCE or power_on.per_socket == 1:
+        return False
+    by_vm = power_on.keys.get(esxi.FOLLOW.lower()) is not None or power_on.number(esxi.MAX_PER_NODE)
+    another = layout.vnuma_nodes != max(1, power_on.vcpus // power_on.per_socket)
+    return another and not by_vm and not power_on.node_size

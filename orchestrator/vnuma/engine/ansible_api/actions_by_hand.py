@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from vnuma.checks.document import document
-from vnuma.checks.finding import Severity
-from vnuma.checks.result import CheckResult
+from vnuma.checks.result import CheckResult, document
+from vnuma.checks.rule import Severity
 from vnuma.domain.arm.arm import Arm, only_in_runs
 from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.facts import VmFacts

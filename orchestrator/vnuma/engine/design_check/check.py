@@ -11,12 +11,10 @@ from fnmatch import fnmatchcase
 from vnuma.checks.against_design import DRIFT
 from vnuma.checks.check_history import Earlier, Seen
 from vnuma.checks.evaluate import Evaluation, evaluate
-from vnuma.checks.facts import Facts, Unknown, shape_of
-from vnuma.checks.finding import Finding, Severity
+from vnuma.checks.facts import HOST_OPTIONS, Facts, PlacementFacts, StudyFacts, Subject, Unknown, shape_of
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
-from vnuma.checks.rule import Rule
+from vnuma.checks.rule import Finding, Rule, Severity
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import HOST_OPTIONS, PlacementFacts, StudyFacts, Subject
 from vnuma.collector import gc_paused
 from vnuma.domain.arm.desired_settings import desired_settings, vcpus_of
 from vnuma.domain.study.study import Study

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from vnuma.checks.evaluate import Evaluation, evaluate
-from vnuma.checks.facts import shape_of
+from vnuma.checks.facts import HARDWARE, Subject, shape_of
 from vnuma.checks.result import Layout, Outlook
 from vnuma.checks.rule import Rule
-from vnuma.checks.subject import HARDWARE, Subject
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import hardware_version_of, newest_hardware
 from vnuma.domain.topology.topology import partial_socket

@@ -20,8 +20,8 @@ from vnuma.checks.check_history import (
     earlier_of,
     history_of,
 )
-from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged, Key, Source
+from vnuma.checks.rule import Severity
 from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import InputError
 from vnuma.estate import snapshot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vnuma.checks.subject import PlacementFacts
-from vnuma.domain.topology.evidence_words import sizes_words
+from vnuma.checks.facts import PlacementFacts
+from vnuma.domain.topology.evidence import sizes_words
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import hardware_version_of
 from vnuma.domain.topology.topology import partial_socket

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vnuma.checks.evaluate import evaluate
-from vnuma.checks.finding import Finding as RuleFinding
-from vnuma.checks.finding import Severity
+from vnuma.checks.facts import Subject
+from vnuma.checks.rule import Finding as RuleFinding
+from vnuma.checks.rule import Severity
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import Subject
 from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.study import Study

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import escape
 
-from vnuma.domain.topology.sizes import Span, even_everywhere, is_even, ranges, spans_by_hosts
+from vnuma.domain.topology.forecast import Span, even_everywhere, is_even, ranges, spans_by_hosts
 from vnuma.report.charts.pictures import palette
 from vnuma.report.charts.svg import FONT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
+from vnuma.checks.rule import Severity
 from vnuma.report.check.words import DRIFT_RULE, DriftRow, drift_rows
 from vnuma.report.model.grid import csv_text
 

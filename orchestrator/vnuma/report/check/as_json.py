@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic_core import to_json
 
 from vnuma import __version__
-from vnuma.checks.document import document
-from vnuma.checks.result import SCHEMA, CheckResult
+from vnuma.checks.result import SCHEMA, CheckResult, document
 
 
 def as_json(result: CheckResult) -> str:

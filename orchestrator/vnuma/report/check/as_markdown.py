@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from vnuma.checks.against_design import Drift
-from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
+from vnuma.checks.rule import Severity
 from vnuma.domain.vm.estate import Declared
 from vnuma.report.check import words as texts
 from vnuma.words.plain_text import counted, escaped

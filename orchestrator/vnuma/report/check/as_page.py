@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from vnuma import __version__
 from vnuma.checks.against_design import Drift
-from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.fixes.tool import Tool, ansible, fix_in_tools
 from vnuma.checks.fixes.wording import Target
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
+from vnuma.checks.rule import Finding, Severity
 from vnuma.report.check import words as texts
 from vnuma.report.page.template import filled
 from vnuma.words.plain_text import counted

@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 from vnuma import __version__
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
-from vnuma.checks.rule import Rule
+from vnuma.checks.rule import Rule, Severity
 from vnuma.domain.vm.estate import Declared
 from vnuma.report.check.words import DRIFT_RULE, DriftRow, drift_rows
 from vnuma.words.provenance import in_json

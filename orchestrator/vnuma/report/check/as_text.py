@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from vnuma.checks.against_design import Drift
-from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
+from vnuma.checks.rule import Severity
 from vnuma.report.check import words as texts
 from vnuma.words.plain_text import counted
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vnuma.checks.against_design import DRIFT, Difference, Drift
-from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Outlook, Since
-from vnuma.checks.rule import Rule
+from vnuma.checks.rule import Rule, Severity
 from vnuma.domain.vm.change import value_words
 from vnuma.domain.vm.config_event import Author
 from vnuma.domain.vm.estate import Declared

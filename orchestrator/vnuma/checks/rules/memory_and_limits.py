@@ -1,12 +1,20 @@
-"""Rules on memory, power and what the host shows of placement."""
+"""Rules on memory, on the limits of a VM, and on what vSphere accepts."""
 
 from __future__ import annotations
 
 from vnuma.checks.facts import Facts, Unknown, known
-from vnuma.checks.finding import Fix, Severity
-from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rule import Fail, Fix, Severity, rule
 from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import gigabytes, host_object, node_memory, nodes_needed
+from vnuma.checks.rules.sources import (
+    ALLOCATION_API,
+    HARDWARE_22,
+    HARDWARE_FEATURES,
+    HARDWARE_VERSIONS,
+    LATENCY,
+    VM_OPERATOR,
+)
+from vnuma.domain.topology.release import MOST_MEMORY_GB, most_of_hardware, newest_hardware
 from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT
 
 _LOCK = Fix(
@@ -250,3 +258,185 @@ def m10(facts: Facts) -> Fail | None:
 
 def _percent(share: float) -> str:
     return f"{share * 100:.1f}% of a vCPU's time"
+
+
+UNLIMITED = -1
+
+
+@rule(
+    "M08",
+    Severity.WARN,
+    "A memory limit is below the VM's memory",
+    condition="the VM's own memory limit is set and below its configured memory",
+    consequence=(
+        "ESXi never gives the VM more than the limit: it reclaims the rest from the guest, however much "
+        "memory the host has free. All memory cannot be reserved, since a limit must be at least the "
+        "reservation."
+    ),
+    fix="Set the memory limit to Unlimited.",
+    sources=(ALLOCATION_API,),
+    reads="vm",
+    in_study=Severity.BLOCK,
+    related=("M01", "A13"),
+)
+def m08(facts: Facts) -> Fail | None:
+    limit = _limit(facts, "memoryLimit")
+    if limit <= UNLIMITED or limit >= facts.memory_mb:
+        return None
+    return Fail(
+        {"memory limit": gigabytes(limit), "memory": gigabytes(facts.memory_mb)},
+        Fix("Set the memory limit to Unlimited.", settings={"memoryLimit": UNLIMITED}),
+    )
+
+
+@rule(
+    "A13",
+    Severity.WARN,
+    "A CPU limit is below the VM's vCPUs",
+    condition=(
+        "the VM's own CPU limit is set and below its vCPUs times the host's nominal clock; pools above the "
+        "VM are checked before a study (P37)"
+    ),
+    consequence=(
+        "ESXi makes vCPUs wait once the VM has used up its limit, also on an idle host. Waiting vCPUs look "
+        "slow in the guest, which does not know why."
+    ),
+    fix="Set the CPU limit to Unlimited.",
+    sources=(ALLOCATION_API,),
+    reads="vm host",
+    related=("M08",),
+)
+def a13(facts: Facts) -> Fail | None:
+    limit = _limit(facts, "cpuLimit")
+    if limit <= UNLIMITED:
+        return None
+    clock = known(facts.host.mhz or None, "the clock of the host's cores")
+    if limit >= facts.vcpus * clock:
+        return None
+    return Fail(
+        {"CPU limit": f"{limit:,} MHz", "vCPUs x clock": f"{facts.vcpus} x {clock:,} MHz"},
+        Fix("Set the CPU limit to Unlimited.", settings={"cpuLimit": UNLIMITED}),
+    )
+
+
+@rule(
+    "M11",
+    Severity.WARN,
+    "Latency sensitivity high without its reservations",
+    condition="latency sensitivity is high, and not all memory is reserved, or no CPU",
+    consequence=(
+        "vSphere requires a reservation of all memory and of the CPUs for high latency sensitivity; each "
+        "vCPU then has a core to itself. Without it ESXi may refuse to power the VM on."
+    ),
+    fix="Reserve all memory, and the VM's CPUs; or set latency sensitivity to normal.",
+    sources=(LATENCY, VM_OPERATOR),
+    reads="vm",
+    related=("M01", "A08"),
+)
+def m11(facts: Facts) -> Fail | None:
+    if facts.setting("latencySensitivity") != "high":
+        return None
+    locked = facts.on("memoryReservationLockedToMax")
+    reserved = facts.memory_mb if locked else facts.number("memoryReservation")
+    no_cpu = facts.vm.settings.get("cpuReservation") == 0
+    observed = {
+        "latency sensitivity": "high",
+        "reserved": f"{gigabytes(reserved)} of {gigabytes(facts.memory_mb)}{', no CPU' if no_cpu else ''}",
+    }
+    if reserved < facts.memory_mb:
+        locking = Fix(
+            "Reserve all memory with the VM off; reserve its CPUs too.",
+            arm={"memory_reservation": "locked"},
+            settings={"memoryReservationLockedToMax": True},
+        )
+        return Fail(observed, locking)
+    full = Fix("Reserve the clock of a core for each vCPU.", arm={"cpu_reservation": "full"})
+    return Fail(observed, full) if no_cpu else None
+
+
+def _limit(facts: Facts, name: str) -> int:
+    """The limit in its unit; -1: none. Raises Unknown if it was not read."""
+    value = facts.setting(name)
+    return known(value if isinstance(value, int) else None, name)
+
+
+@rule(
+    "R06",
+    Severity.BLOCK,
+    "More cores per socket than the host supports",
+    condition="cores per socket exceed the host's maximum for a virtual socket",
+    consequence="vSphere refuses it: NumVirtualCoresPerSocketNotSupported.",
+    fix="Use fewer cores per socket, or a newer hardware version.",
+    sources=(
+        "https://developer.broadcom.com/xapis/vsphere-web-services-api/7.0u3/"
+        "vim.fault.NumVirtualCoresPerSocketNotSupported.html",
+    ),
+    reads="vm host",
+)
+def r06(facts: Facts) -> Fail | None:
+    most = facts.host.max_cores_per_socket
+    if most is None:
+        raise Unknown("the host's maximum (its ConfigOption) is read only for single VMs and studies")
+    if facts.per_socket <= most:
+        return None
+    return Fail({"cores per socket": str(facts.per_socket), "maximum": str(most)})
+
+
+@rule(
+    "R07",
+    Severity.BLOCK,
+    "The hardware version is newer than the host",
+    condition="the VM's hardware version is newer than the newest that the host's ESXi release runs",
+    consequence="The host cannot run the VM: it neither powers on there nor moves there.",
+    fix="Use a hardware version that the oldest host runs, or upgrade ESXi.",
+    sources=(HARDWARE_VERSIONS,),
+    reads="vm host",
+    related=("T18",),
+)
+def r07(facts: Facts) -> Fail | None:
+    version = facts.host.release.version
+    newest = newest_hardware(version)
+    if newest is None:
+        raise Unknown(f"the newest hardware version of ESXi {version} is not known")
+    if facts.hardware <= newest:
+        return None
+    return Fail(
+        {"hardware version": f"vmx-{facts.hardware}", "ESXi": f"{version} runs up to vmx-{newest}"},
+        Fix(
+            f"Plan hardware version {newest} or earlier, or upgrade ESXi. An existing VM can go back only by "
+            "a snapshot or backup."
+        ),
+    )
+
+
+@rule(
+    "R08",
+    Severity.BLOCK,
+    "More than the hardware version allows",
+    condition=(
+        "more vCPUs or memory than the VM's hardware version allows: 32 vCPUs in version 8, 64 in 9 and 10, "
+        "128 in 11 to 14, 256 in 15 to 17, 768 in 18 to 21, 960 in 22"
+    ),
+    consequence="vSphere refuses the size, or does not power the VM on.",
+    fix="Upgrade the VM's compatibility with the VM off, or use a smaller size.",
+    sources=(HARDWARE_FEATURES, HARDWARE_22),
+    reads="vm",
+    related=("T18",),
+)
+def r08(facts: Facts) -> Fail | None:
+    most = most_of_hardware(facts.hardware)
+    if most is None:
+        raise Unknown(f"the limits of hardware version {facts.hardware} are not known")
+    vcpus, memory_gb = most
+    fits = facts.memory_mb <= (memory_gb or MOST_MEMORY_GB) * 1024
+    if facts.vcpus <= vcpus and fits:
+        return None
+    if facts.vcpus <= vcpus and memory_gb is None:
+        raise Unknown(f"the most memory of hardware version {facts.hardware} is not known")
+    return Fail(
+        {
+            "hardware version": f"vmx-{facts.hardware}",
+            "vCPUs": f"{facts.vcpus} of at most {vcpus}",
+            "memory": gigabytes(facts.memory_mb) + (f" of at most {memory_gb} GB" if memory_gb else ""),
+        }
+    )
