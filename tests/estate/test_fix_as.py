@@ -11,7 +11,7 @@ import pytest
 
 from tests.estate.build import checked, document, estate_of, saved, waiver
 from tests.support.cli import vnuma_here
-from vnuma.checks.fixes.tool import Tool
+from vnuma.checks.fix_as import Tool
 from vnuma.report.check.as_fixes import as_fixes
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "terraform" / "plan.json"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from vnuma.checks.against_design import Difference, Drift
-from vnuma.checks.fixes.tool import fix_in_tools
+from vnuma.checks.fix_as import fix_in_tools
 from vnuma.checks.rule import Finding, ObjectKind, Rule, Severity
 from vnuma.checks.rules.catalogue import DECIDING
 from vnuma.domain.vm.config_event import Author

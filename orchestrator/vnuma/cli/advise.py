@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.checks.fixes.tool import Tool, fix_as
-from vnuma.checks.fixes.wording import Target, in_comment
+from vnuma.checks.fix_as import Target, Tool, fix_as, in_comment
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import WIDEST, echo, echo_json, say, width
 from vnuma.cli.shape_options import LookAhead, where

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.checks.fixes.tool import Tool
+from vnuma.checks.fix_as import Tool
 from vnuma.cli.check_output import CheckFormat, FailOn
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.options import InventoryOption, StoreOption

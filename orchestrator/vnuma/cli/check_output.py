@@ -10,7 +10,7 @@ from vnuma.words.plain_text import counted, escaped
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
-    from vnuma.checks.fixes.tool import Tool
+    from vnuma.checks.fix_as import Tool
     from vnuma.checks.result import CheckResult
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
-from vnuma.checks.fixes.terraform import ATTRIBUTES
+from vnuma.checks.fix_as import ATTRIBUTES
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Declared, Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError, reading

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from tests.unit.checks.cases import Case, read_cases
 from vnuma.checks.evaluate import evaluate
-from vnuma.checks.fixes.terraform import ATTRIBUTES
-from vnuma.checks.fixes.tool import Tool, fix_as, fix_in_tools
-from vnuma.checks.fixes.wording import Target
+from vnuma.checks.fix_as import ATTRIBUTES, Target, Tool, fix_as, fix_in_tools
 from vnuma.checks.rule import Fix
 from vnuma.checks.rules.catalogue import BY_ID
 from vnuma.domain.vm.change import settings_after

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from vnuma.checks.fixes.tool import Tool, fix_as
-from vnuma.checks.fixes.wording import Target, in_comment
+from vnuma.checks.fix_as import Target, Tool, fix_as, in_comment
 from vnuma.checks.result import CheckedVm, CheckResult
 from vnuma.checks.rule import Finding, Fix, Severity
 from vnuma.words.provenance import banner

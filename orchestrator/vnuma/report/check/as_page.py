@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from vnuma import __version__
 from vnuma.checks.against_design import Drift
-from vnuma.checks.fixes.tool import Tool, ansible, fix_in_tools
-from vnuma.checks.fixes.wording import Target
+from vnuma.checks.fix_as import Target, Tool, ansible, fix_in_tools
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.checks.rule import Finding, Severity
 from vnuma.report.check import words as texts
