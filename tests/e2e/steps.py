@@ -21,8 +21,8 @@ from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.restore.part import Choice, Restored
-from vnuma.engine.restore.restore import Restoration, restoration_of
+from vnuma.engine.restore.restore import Restoration
+from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.start import create_run, take_over_target
@@ -139,4 +139,4 @@ class Steps:
 
     def restoration(self, choice: Choice = "refuse") -> Restoration:
         """The restore of the VM as the store has it now."""
-        return restoration_of(self.free, choice=choice)
+        return Restoration(self.free, choice)

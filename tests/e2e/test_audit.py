@@ -79,7 +79,7 @@ def test_a_baseline_that_somebody_altered_in_the_store_is_not_restored(
         token = leases.get_lease(connection, steps.vm.vm_key)
         assert token
         baselines.correct(connection, steps.vm.id, token.token, taken)
-    assert steps.restore().changed
+    assert steps.restore().changes
 
 
 SOFT_NUMA_OFF: dict[str, Any] = {
@@ -163,7 +163,7 @@ def test_a_machine_that_recorded_no_baseline_restores_the_one_in_the_store(
     steps.shape(steps.take())
     audit_file(steps.store.place).unlink()
 
-    assert steps.restore().changed
+    assert steps.restore().changes
 
 
 def test_a_change_that_was_refused_is_recorded_as_failed(lab: LabFactory, tmp_path: Path) -> None:

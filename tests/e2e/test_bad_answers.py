@@ -62,7 +62,7 @@ def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
     assert settings_of(running, ["sql16", "sql17"]) == before
 
 
-@pytest.mark.parametrize("where", ["_held", "_give_up"])
+@pytest.mark.parametrize("where", ["_advance_token", "_give_up"])
 def test_a_bug_while_one_vm_is_restored_keeps_no_other_from_it(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

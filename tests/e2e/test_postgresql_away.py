@@ -19,7 +19,7 @@ from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, database_of, find_binaries, start
 from tests.support.supervised import Struck
-from vnuma.engine.restore.part import Restored
+from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run import oversight
 from vnuma.engine.run import supervise as supervise_module
 from vnuma.engine.run.oversight import Watch, Work

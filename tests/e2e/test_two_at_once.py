@@ -16,7 +16,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command
 from tests.support.looking import change_by_hand, settings_now
 from vnuma.engine.lease.baseline_document import baseline_settings
-from vnuma.engine.restore.part import Restored
+from vnuma.engine.restore.restore_vm import Restored
 from vnuma.errors import VmHeld, VnumaError
 from vnuma.vsphere import run_mark
 
@@ -45,7 +45,7 @@ def test_of_two_stores_that_race_for_a_vm_one_is_refused(
     with pytest.raises(VmHeld, match="under study by"):
         slow.take()
 
-    assert not slow.restore().changed
+    assert not slow.restore().changes
     quick.restore()
     assert settings_now(running) == before
 

@@ -33,9 +33,8 @@ from vnuma.engine.lease.supervision import (
     is_alive,
     require_supervision,
 )
-from vnuma.engine.restore.part import Restored
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
-from vnuma.engine.restore.restore_vm import VmRestoration
+from vnuma.engine.restore.restore_vm import Restored, VmRestoration
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.progress import progress_of
@@ -185,7 +184,7 @@ def test_a_run_that_wakes_restores_what_somebody_gave_up(
         with steps.store.write() as connection:
             runs.clear_supervisor(connection, steps.run)
         with monkeypatch.context() as frozen:
-            frozen.setattr(VmRestoration, "_restore", _cannot)
+            frozen.setattr(VmRestoration, "restore", _cannot)
             with pytest.raises(NotAtBaseline):
                 steps.restore()
 
@@ -196,7 +195,7 @@ def test_a_run_that_wakes_restores_what_somebody_gave_up(
     assert isinstance(ended.worst, LeaseLost), ended.problems
 
 
-def _cannot(_restoration: VmRestoration, _held: object) -> Restored:
+def _cannot(_restoration: VmRestoration, *_given: object) -> Restored:
     raise StillLocked("process 1 on this machine holds sql16 and is stopped")
 
 

@@ -117,7 +117,7 @@ def test_restoring_never_takes_another_runs_mark_off(tmp_path: Path, lab: LabFac
         with pytest.raises(RestoreConflict, match=r"theirs\.7"):
             steps.restore()
     else:
-        assert not steps.restore().changed
+        assert not steps.restore().changes
 
     assert mark_of(running)["run"] == "theirs.7"
     assert steps.vm.at_baseline is not changed

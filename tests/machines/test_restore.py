@@ -31,10 +31,9 @@ from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import take_over_unshaped
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.restore.part import Choice, HeldLease, Restored
-from vnuma.engine.restore.restore import Restoration, restoration_of, stored_baseline
-from vnuma.engine.restore.restore_guest import GuestRestoration
-from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_by_audit
+from vnuma.engine.restore.restore import GuestRestoration, Restoration, baseline_values, find_baseline
+from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
+from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.recover import reopen, restore_after_death
 from vnuma.engine.run.supervise import restore_vms
@@ -89,7 +88,7 @@ class Machine:
         self, home: Path, choice: Choice = "refuse", shell: LocalShell | None = None
     ) -> Restoration:
         """Its restore, as the store has it now."""
-        return restoration_of(self.context(home, shell or LocalShell()), choice=choice)
+        return Restoration(self.context(home, shell or LocalShell()), choice)
 
     def context(self, home: Path, shell: LocalShell) -> VmContext:
         """The run and the machine, as the store has it now."""
@@ -162,8 +161,8 @@ def test_another_machine_under_the_name_is_not_written_to(machine: Machine, tmp_
     with pytest.raises(WrongServer):
         ready_cell(there, claimed)
     with pytest.raises(WrongServer):
-        GuestRestoration(there, "refuse", lambda _: None, None).restore(
-            HeldLease(lambda: None, Journal(machine.store, "linux/another", "box"))
+        GuestRestoration(there, "refuse", None).restore(
+            Restored("box"), lambda: None, Journal(machine.store, "linux/another", "box")
         )
 
     assert own.exists()
@@ -177,22 +176,22 @@ def new_attempt(machine: Machine) -> Attempt:
     return Attempt.of(claim(machine.store, machine.leased))
 
 
-def test_a_guest_that_ended_with_its_lab_is_not_looked_for(machine: Machine, tmp_path: Path) -> None:
+class Ended:
+    """A VM's part in another lab."""
+
+    def restore(self, *_given: object) -> Restored:
+        """Nothing is left."""
+        return Restored("box", lab_ended=True)
+
+
+def test_a_guest_that_ended_with_its_lab_is_not_looked_for(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its VM's part says so, and the target is settled without the guest's shell."""
-
-    class Ended(GuestRestoration):
-        """A VM's part in another lab."""
-
-        def restore(self, held: HeldLease) -> Restored:
-            """Nothing is left."""
-            del held
-            return Restored("box", 0, 0, None, lab_ended=True)
-
     shell = LocalShell()
-    restoration = machine.restoration(tmp_path, shell=shell)
-    ended = Ended(restoration.context, "refuse", lambda _: None, None)
+    monkeypatch.setattr(Restoration, "vm", Ended())
 
-    replace(restoration, parts=(ended, *restoration.parts)).restore()
+    machine.restoration(tmp_path, shell=shell).restore()
 
     assert shell.scripts == []
     assert machine.outcome == (RestoreOutcome.UNCHANGED, False)
@@ -219,7 +218,7 @@ def test_differences_say_which_change_is_the_studys(machine: Machine, tmp_path: 
         ("linux.numa_balancing", "1", "0", "somebody else"),
         ("linux.transparent_hugepages", "madvise", "never", "us"),
     ]
-    assert stored_baseline(machine.store, "box", None).settings == {
+    assert baseline_values(find_baseline(machine.store, "box", None)[1])[1] == {
         "linux.numa_balancing": "1",
         "linux.transparent_hugepages": "madvise",
     }
@@ -361,7 +360,7 @@ def test_a_machine_whose_store_is_lost_is_reported_by_its_audit_log(machine: Mac
         machine.write("numa_balancing", "0")
     log = tmp_path / "store.audit.jsonl"
 
-    report = restore_by_audit(machine.store, log, RestoreRequest(inventory=tmp_path))
+    report = restore_leftovers(machine.store, RestoreRequest(inventory=tmp_path, log=log))
 
     (problem,) = report.problems
     assert isinstance(problem, NotAtBaseline)
@@ -375,9 +374,10 @@ def test_a_run_resumed_by_another_inventory_is_restored_by_it(machine: Machine, 
 
     run = reopen(machine.store, machine.leased.run.name, new).run
     context = VmContext(machine.store, run, machine.study, machine.leased.vm, Target(name="box"))
-    restoration = restoration_of(context)
+    restoration = Restoration(context)
 
-    assert len(restoration.parts) == 1
+    assert restoration.vm is None
+    assert restoration.guest
     assert context.shell() == PlayedShell("box", new)
 
 
@@ -406,7 +406,7 @@ def test_a_vm_left_by_a_dead_run_is_not_restored_as_the_machine_of_its_name(mach
 
     context = VmContext(machine.store, machine.leased.run, machine.study, vm, Target(name="sql16"))
     with pytest.raises(InputError, match="sql16 is a VM"):
-        restoration_of(context)
+        Restoration(context)
 
 
 def test_a_database_that_was_dropped_after_all_is_not_left(machine: Machine) -> None:
@@ -430,7 +430,7 @@ def test_a_machine_that_the_run_never_came_to_is_left_as_it_was(machine: Machine
         leases.take_lease(connection, "linux/b", run.id, "ann@site")
 
     context = replace(machine.context(tmp_path, shell), vm=vm, target=Target(name="b"))
-    done = restoration_of(context).restore()
+    done = Restoration(context).restore()
 
     assert shell.scripts == []
     assert "removed" not in done.words

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vnuma.engine.access.context import open_run
-from vnuma.engine.restore.restore import differences_now
+from vnuma.engine.restore.restore import differences_now, find_baseline
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError
@@ -95,9 +95,9 @@ def test_nothing_takes_an_imported_run_up(
     with pytest.raises(InputError, match="was imported"):
         reopen(poisoned, run.name)
     with pytest.raises(InputError, match="was imported"):
-        differences_now(poisoned, vm.name, run.name, trap)
+        differences_now(poisoned, run, vm, trap)
     with pytest.raises(InputError, match="no baseline"):
-        differences_now(poisoned, vm.name, None, trap)
+        find_baseline(poisoned, vm.name, None)
     assert not (tmp_path / "sprung").exists()
     assert load_run(poisoned, "quick.1").label == "quick.1 (from other.vnuma.zip)"
 

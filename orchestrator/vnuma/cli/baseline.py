@@ -43,20 +43,21 @@ def show(
     Examples: vnuma baseline show sql16; vnuma baseline show sql16 --run quick.4 --format json;
     vnuma baseline show sql16 --run quick.4.vnuma.zip
     """
-    from dataclasses import asdict
+    from vnuma.engine.restore.restore import baseline_values, find_baseline
 
-    from vnuma.engine.restore.restore import stored_baseline
-
-    opened, owner = opened_run(run, store) if run else (opened_store(store), None)
-    found = stored_baseline(opened, vm, owner)
+    opened, asked = opened_run(run, store) if run else (opened_store(store), None)
+    owner, row = find_baseline(opened, vm, asked)
+    power, settings = baseline_values(row)
     if format_ == "json":
-        echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
+        document = {"schema": "vnuma/baseline/1", "vm": vm, "path": row.path, "run": owner.name}
+        state = {"taken_at": row.baseline_at, "at_baseline": row.at_baseline, "power": power}
+        echo(json.dumps({**document, **state, "settings": settings}, indent=2, default=str))
         return
-    state = "restored" if found.at_baseline else "not restored yet"
-    when = f"{found.taken_at:%Y-%m-%d %H:%M} UTC"
-    where = "" if found.path == found.vm else f" ({found.path})"
-    say(f"{found.vm}{where} before {label_of(found.run, run or found.run)}, {when}; {state}")
-    shown = found.settings if found.power is None else {**found.settings, "power": found.power}
+    how = "restored" if row.at_baseline else "not restored yet"
+    when = f"{row.baseline_at:%Y-%m-%d %H:%M} UTC"
+    where = "" if row.path == vm else f" ({row.path})"
+    say(f"{vm}{where} before {label_of(owner.name, run or owner.name)}, {when}; {how}")
+    shown = settings if power is None else {**settings, "power": power}
     label = max(map(len, shown), default=0)
     for name, value in shown.items():
         say(f"  {name:{label}}  {_value(value)}")
@@ -77,18 +78,19 @@ def diff(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.restore.restore import differences_now
+    from vnuma.engine.restore.restore import baseline_values, differences_now, find_baseline
 
-    baseline, found = differences_now(opened_store(store), vm, run, inventory)
+    opened = opened_store(store)
+    owner, row = find_baseline(opened, vm, run)
+    found = differences_now(opened, owner, row, inventory)
     if format_ == "json":
-        document = {"schema": "vnuma/baseline-diff/1", "vm": vm, "run": baseline.run}
+        document = {"schema": "vnuma/baseline-diff/1", "vm": vm, "run": owner.name}
         echo_json(document | {"differences": [asdict(item) for item in found]})
         return
-    power = "" if baseline.power is None else ", power"
     if not found:
-        say(
-            f"{vm} matches its baseline from before {baseline.run}: {len(baseline.settings)} settings{power}."
-        )
+        power, settings = baseline_values(row)
+        with_power = "" if power is None else ", power"
+        say(f"{vm} matches its baseline from before {owner.name}: {len(settings)} settings{with_power}.")
         return
     rows = [("setting", "baseline", "now", "changed by")]
     rows += [(item.setting, _value(item.baseline), _value(item.now), item.by) for item in found]

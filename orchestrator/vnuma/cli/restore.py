@@ -20,8 +20,8 @@ from vnuma.cli.options import (
 from vnuma.cli.screen import say
 
 if TYPE_CHECKING:
-    from vnuma.engine.restore.part import Choice
     from vnuma.engine.restore.restore_leftovers import RestoreReport
+    from vnuma.engine.restore.restore_vm import Choice
     from vnuma.store.open import Store
 
 
@@ -58,13 +58,7 @@ def restore(
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
     from vnuma.engine.access.places import audit_files, store_url
-    from vnuma.engine.restore.restore_leftovers import (
-        RestoreRequest,
-        restore_by_audit,
-        restore_leftovers,
-        show_by_audit,
-        show_leftovers,
-    )
+    from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers, show_leftovers
     from vnuma.errors import UsageError
     from vnuma.store.place import parse_place
 
@@ -72,42 +66,43 @@ def restore(
         raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     where = find_inventory(inventory) if from_audit else inventory
-    wanted = RestoreRequest(vms or [], run, where, choice, lambda text: say(text, sys.stderr), site)
+    told = sys.stdout if dry_run else sys.stderr
+    wanted = RestoreRequest(vms or [], run, where, choice, lambda text: say(text, told), site, from_audit)
     # A lost store is created again: the audit log next to it, or marks on VMs, name what to restore.
     lost = bool(from_audit or inventory or audit_files(parse_place(store_url(store))))
     opened = opened_store(store, create=lost)
     if dry_run:
-        lines = show_by_audit(opened, from_audit, wanted) if from_audit else show_leftovers(opened, wanted)
-        for line in lines or [_nothing(opened)]:
+        for line in show_leftovers(opened, wanted) or [_nothing(opened, from_audit)]:
             say(line)
         return
-    outcomes = (
-        restore_by_audit(opened, from_audit, wanted) if from_audit else restore_leftovers(opened, wanted)
-    )
-    if not outcomes.done and not outcomes.problems:
-        say("The audit log contains nothing to undo." if from_audit else _nothing(opened))
-    _tell(outcomes)
+    report = restore_leftovers(opened, wanted)
+    if not report.done and not report.problems:
+        say(_nothing(opened, from_audit))
+    _tell(report)
 
 
-def _nothing(store: Store) -> str:
+def _nothing(store: Store, log: Path | None) -> str:
     """That nothing needs restoring. A store without runs knows no VM's baseline."""
     from vnuma.store.runs import list_runs
 
+    if log:
+        return "The audit log contains nothing to undo."
     with store.read() as connection:
         if list_runs(connection):
             return "Every VM is at its baseline."
     return f"Nothing to restore: the store {store.place} has no runs, so it knows no VM's baseline."
 
 
-def _tell(outcomes: RestoreReport) -> None:
+def _tell(report: RestoreReport) -> None:
     """Each VM's line, then the errors. Raises the one that decides the exit code."""
     from vnuma.cli.crash import report_bug_within
 
-    for words in outcomes.done:
+    for words in report.done:
         say(f"Restored  {words}")
-    for words in outcomes.kept:
+    for words in report.kept:
         say(f"Kept      {words}")
-    for problem in outcomes.others:
+    for problem in report.ranked[1:]:
         say(str(problem), sys.stderr)
         report_bug_within(problem)
-    outcomes.raise_for_outcome()
+    if report.ranked:
+        raise report.ranked[0]

@@ -18,16 +18,16 @@ def test_a_vm_without_sql_server_has_a_plan() -> None:
         where="linux16",
         run="quick.1",
         rules=PowerRules(),
+        choice="refuse",
         power=Power.ON,
         before=lambda _now: before.settings,
         written={"numCoresPerSocket": {16}},
-        untouched=False,
         foreign_mark=lambda _text: None,
         power_lines=lambda: (),
         choose="vnuma restore linux16 --theirs",
     )
 
-    planned = source.plan("refuse", now, Target(name="linux16"))
+    planned = source.plan(now, Target(name="linux16"))
 
     assert [(edit.setting, edit.before, edit.after) for edit in planned.changes] == [
         ("numCoresPerSocket", 16, 4)

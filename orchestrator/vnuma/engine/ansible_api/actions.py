@@ -27,8 +27,8 @@ from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.restore.part import Choice, Restored
-from vnuma.engine.restore.restore import restoration_of
+from vnuma.engine.restore.restore import Restoration
+from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, peek_next_cell, why_no_more
 from vnuma.errors import NotAtBaseline, VnumaError
@@ -145,7 +145,7 @@ def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell |
         with context.store.one_connection(), _living(context, unsupervised.restoring):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
-            done = restoration_of(context, choice=choice).restore()
+            done = Restoration(context, choice).restore()
     except NotAtBaseline as error:
         if not supervised:
             unsupervised.settle_away(store, row, error)
@@ -172,7 +172,7 @@ def restored_document(done: Restored) -> Document:
     """The outcome of a restore, for playbooks."""
     return {
         "vm": done.vm,
-        "changed": done.changed,
+        "changed": bool(done.changes),
         "settings": done.settings,
         "equal": done.equal,
         "power": str(done.power or Power.ON),
@@ -191,7 +191,7 @@ def plan_restore(
     why = _why_not_restored(context, when)
     if why:
         return {"changed": False, "why": why}
-    planned = restoration_of(context, choice=choice).plan()
+    planned = Restoration(context, choice).plan()
     changes = (*planned.changes, *drop_planned(context))
     return {**changes_document(changes), "powered_off": planned.powered_off}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.errors import HostChanged, InputError, VmNotFound
-from vnuma.store.rows import Run, Vm
+from vnuma.store.rows import Vm
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.words.provenance import scenario_of
@@ -29,13 +29,14 @@ def find_by_key(session: Session, vm_key: str, name: str) -> VmRef:
     return read.find_vm_by_uuid(session, instance_uuid)
 
 
-def ended_with_its_lab(session: Session, run: Run, vm: Vm) -> bool:
-    """Whether the VM was one of an earlier lab: the lab that answers now has another VM with its UUID.
+def ended_with_its_lab(session: Session, lab: str | None, vm_key: str) -> bool:
+    """Whether the VM was one of this `lab`, an earlier one: the lab that answers now has another VM with its
+    UUID.
 
     A real VM's UUID is in no lab, so a real VM is never given up.
     """
-    vcenter, _, instance_uuid = vm.vm_key.partition("/")
-    if run.simulated is None or scenario_of(session.about.name) is None or session.about.uuid == vcenter:
+    vcenter, _, instance_uuid = vm_key.partition("/")
+    if lab is None or scenario_of(session.about.name) is None or session.about.uuid == vcenter:
         return False
     try:
         read.find_vm_by_uuid(session, instance_uuid)

@@ -1,38 +1,43 @@
-"""Restore a target after a run, and record how that ended; and how it differs from its baseline now.
+"""Restore a target of a run, and record how that ended; and how it differs from its baseline now.
 
 At the end of a run, in a play, in recovery or by hand, a restore first raises the lease's token, so that all
-other processes of the run stop at their next write. Then each part of the target is restored under its lock:
-the VM (`restore_vm.py`), and what the study left in its guest (`restore_guest.py`).
+other processes of the run stop at their next write. Then the VM (`restore_vm.py`), and what the study left in
+its guest through a shell (files and kernel settings) are restored, each under the VM's lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
+from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, study_of
-from vnuma.engine.access.guest_shell import PlayedShell
+from vnuma.engine.access.guest_shell import PlayedShell, answering
 from vnuma.engine.access.inventory import stored_target
-from vnuma.engine.audit.journal import journal_of
-from vnuma.engine.cell.shell_guest import proven_uuid
+from vnuma.engine.access.locking import vm_lock
+from vnuma.engine.audit.journal import Journal, journal_of
+from vnuma.engine.cell.shell_guest import proven_guest, proven_uuid
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
+from vnuma.engine.instance.settings import to_restore
+from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings, refuse_altered
-from vnuma.engine.restore.part import (
+from vnuma.engine.lease.foreign_changes import written
+from vnuma.engine.lease.run_mark import foreign_mark
+from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
+from vnuma.engine.restore.restore_vm import (
     Choice,
     Difference,
-    HeldLease,
-    PartRestore,
     Restored,
     RestorePlan,
-    together,
+    Source,
+    VmRestoration,
+    about_power,
+    kept_settings,
 )
-from vnuma.engine.restore.restore_guest import GuestRestoration
-from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.errors import (
     InputError,
     LeaseLost,
@@ -44,9 +49,11 @@ from vnuma.errors import (
     VnumaError,
     from_os_error,
 )
-from vnuma.store import baselines, cells, leases, runs, vms
+from vnuma.store import attempts, audit, baselines, cells, leases, runs, vms
+from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.rows import Lease, RestoreOutcome, Run, Vm
+from vnuma.workloads.interface import workload_named
 
 _TRIES = 3
 """How often a restore is started again after the store's server restarted."""
@@ -54,29 +61,42 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class Restoration:
-    """The restore of one target of a run, part by part."""
+    """The restore of one target of a run. Raises InputError as `refuse_unshaped`."""
 
     context: VmContext
-    choice: Choice
-    parts: Sequence[PartRestore]
+    choice: Choice = "refuse"
+    say: Callable[[str], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        refuse_unshaped(self.context.run, self.context.vm, self.context.target)
+
+    @property
+    def vm(self) -> VmRestoration | None:
+        """That of its VM, as the store has its baseline now; None for a target that nothing shapes."""
+        context = self.context
+        if context.target.vcenter is None:
+            return None
+        say = report_wait(context.store, context.vm, RESTORING, self.say)
+        return VmRestoration(source_in_store(context, self.choice), context.target, say)
+
+    @property
+    def guest(self) -> GuestRestoration | None:
+        """That of its guest; None where the run never reached it by a shell."""
+        context = self.context
+        uuid = proven_uuid(context) if "shell" in context.study.workload.needs else None
+        if uuid or context.target.vcenter is None:
+            return GuestRestoration(context, self.choice, uuid, self.say)
+        return None
 
     def plan(self) -> RestorePlan:
         """What `restore` would change now. Raises RestoreConflict where it would."""
-        plans = [part.plan() for part in self.parts]
-        return RestorePlan(
-            tuple(edit for plan in plans for edit in plan.changes),
-            any(plan.powered_off for plan in plans),
-            any(plan.removes_files for plan in plans),
-        )
+        vm, guest = self.vm, self.guest
+        plan = vm.plan() if vm else RestorePlan()
+        return replace(plan, changes=(*plan.changes, *guest.edits().values())) if guest else plan
 
     def differences(self) -> list[Difference]:
         """How the target differs from its baseline now. Changes nothing."""
-        return [difference for part in self.parts for difference in part.differences()]
-
-    def _settled(self, done: Restored) -> RestoreOutcome:
-        if done.lab_ended:
-            return RestoreOutcome.UNCHANGED
-        return RestoreOutcome.THEIRS if self.choice == "theirs" else RestoreOutcome.RESTORED
+        return [one for part in (self.vm, self.guest) if part for one in part.differences()]
 
     def restore(self) -> Restored:
         """Restore the target and release its lease. Safe to repeat, and repeated if the store's server
@@ -103,42 +123,37 @@ class Restoration:
         raise AssertionError("the last try returns or raises")
 
     def _restored(self) -> Restored:
+        context, name = self.context, self.context.vm.name
         try:
             token, broken = self._advance_token()
         except StoreError as error:
-            raise possibly_changed(self.context.vm.name, error) from error
+            raise possibly_changed(name, error) from error
         try:
-            refuse_altered(self.context.store, self.context.run, self.context.vm)
-            held = self._held(token)
-            done = together(list(self._each_restored(held)))
-        except RestoreConflict as error:
-            self._record(token, RestoreOutcome.CONFLICT, error.what)
-            raise
-        except NotAtBaseline as error:
-            self._record(token, RestoreOutcome.FAILED, error.what)
-            raise
+            refuse_altered(context.store, context.run, context.vm)
+            done = self._both(replace(context, token=token, made=[]))
         except LeaseLost:
             raise  # another process restores it
+        except NotAtBaseline as error:
+            conflict = isinstance(error, RestoreConflict)
+            self._record(token, RestoreOutcome.CONFLICT if conflict else RestoreOutcome.FAILED, error)
+            raise
         except Exception as error:
-            away = possibly_changed(self.context.vm.name, error)
-            cut = isinstance(error, VCenterUnreachable)
-            self._record(token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away.what)
+            away, cut = possibly_changed(name, error), isinstance(error, VCenterUnreachable)
+            self._record(token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away)
             raise away from error
-        self._give_up(token, self._settled(done), done.words, broken)
+        self._give_up(token, done, broken)
         return done
 
-    def _each_restored(self, held: HeldLease) -> Iterator[Restored]:
-        """The result of each part; a VM that ended with its lab has no guest any more."""
-        for part in self.parts:
-            done = part.restore(held)
-            yield done
-            if done.lab_ended:
-                return
-
-    def _held(self, token: int) -> HeldLease:
-        held = replace(self.context, token=token, made=[])
+    def _both(self, held: VmContext) -> Restored:
+        """The VM first: a guest is reached best in the shape and power state that it had."""
         # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
-        return HeldLease(held.fence, replace(journal_of(held), on_store_error=lambda _: None))
+        journal = replace(journal_of(held), on_store_error=lambda _: None)
+        patience = VCenterRetry(held.study.power.vcenter_retry_s)
+        tell = report_retry(held.store, held.vm, RESTORING, patience, self.say)
+        vm = self.vm
+        done = vm.restore(held.home, held.fence, journal, tell) if vm else Restored(held.vm.name)
+        guest = None if done.lab_ended else self.guest
+        return guest.restore(done, held.fence, journal) if guest else done
 
     def _advance_token(self) -> tuple[int, StoreError | None]:
         """Raise the token, so that other processes working on the target stop at their next write.
@@ -158,26 +173,140 @@ class Restoration:
                 raise
             return lease.token, error
 
-    def _give_up(self, token: int, settled: RestoreOutcome, words: str, broken: StoreError | None) -> None:
+    def _give_up(self, token: int, done: Restored, broken: StoreError | None) -> None:
         """Record the outcome and release the lease in one transaction.
 
         Raises StoreError saying that the target was restored; `broken` is an earlier failure to write.
         """
+        theirs = RestoreOutcome.THEIRS if self.choice == "theirs" else RestoreOutcome.RESTORED
+        settled = RestoreOutcome.UNCHANGED if done.lab_ended else theirs
         try:
             with self.context.store.write() as connection:
-                baselines.set_restored(connection, self.context.vm.id, token, settled, {"words": words})
+                baselines.set_restored(connection, self.context.vm.id, token, settled, {"words": done.words})
                 leases.release_lease(connection, self.context.vm.vm_key, token)
         except StoreError as error:
             raise StoreError(
-                f"{(broken or error).what} {words}; only the store is not up to date.",
+                f"{(broken or error).what} {done.words}; only the store is not up to date.",
                 fix=f"When the store can be written again: vnuma restore {self.context.vm.name}",
             ) from error
 
-    def _record(self, token: int, outcome: RestoreOutcome, words: str) -> None:
+    def _record(self, token: int, outcome: RestoreOutcome, error: VnumaError) -> None:
         """Store the outcome; a failure to do so must not hide the error being raised."""
-        detail = {"words": words, "token": token}
+        detail = {"words": error.what, "token": token}
         with suppress(StoreError), self.context.store.write() as connection:
             baselines.set_restored(connection, self.context.vm.id, token, outcome, detail)
+
+
+def source_in_store(context: VmContext, choice: Choice) -> Source:
+    """What the store knows of the VM and the run's changes to it."""
+    store, run, vm = context.store, context.run, context.vm
+    with store.read() as connection:
+        ours = written(attempts.changes_of_vm(connection, vm.id))
+    known = vm.baseline is not None
+    before = baseline_settings(vm) if known else {}
+
+    def power_lines() -> list[AuditLine]:
+        with store.read() as connection:
+            return about_power(audit.changes(audit.lines(connection, run.id, vm_key=vm.vm_key)))
+
+    return Source(
+        vm_key=vm.vm_key,
+        name=vm.name,
+        where=f"{vm.name} ({vm.path})",
+        run=run.name,
+        rules=context.study.power,
+        choice=choice,
+        choose=_choose(vm.name),
+        power=baseline_power(vm) if known else None,
+        before=lambda _now: before,
+        written=ours,
+        foreign_mark=lambda text: foreign_mark(text, run),
+        power_lines=power_lines,
+        is_known=known,
+        untouched=vm.at_baseline or not ours,
+        lab=run.simulated,
+        inside=to_restore(store, run, vm) if known else (),
+        proves=Endpoint(store, run, vm, context.target).is_ours,
+    )
+
+
+def _choose(name: str) -> str:
+    return f"vnuma restore {name} --theirs | --baseline"
+
+
+@dataclass(frozen=True)
+class GuestRestoration:
+    """The restore through a root shell. A boot resets kernel settings, so a shaped VM has none to restore."""
+
+    context: VmContext
+    choice: Choice
+    bios_uuid: str | None
+    """The UUID of the VM whose guest it must be, which is booting; None where nothing boots it."""
+    say: Callable[[str], None] = lambda _: None
+
+    def edits(self) -> dict[str, Edit]:
+        """What `restore` would change besides removing files, by setting that the study holds.
+
+        Raises RestoreConflict when somebody else changed one and `choice` is `refuse`; `theirs` keeps it.
+        """
+        vm, held = self.context.vm, self.context.study.workload.kernel_settings()
+        before = self._before()
+        now = self._now(before)
+        foreign = kernel.foreign_changes(before, held, now)
+        theirs = kept_settings(vm.name, foreign, self.choice, _choose(vm.name))
+        return {
+            name: Edit(kernel.key(name), now.get(name), value)
+            for name, value in before.items()
+            if now.get(name) != value and kernel.key(name) not in theirs
+        }
+
+    def differences(self) -> list[Difference]:
+        """How the guest differs from its baseline now. Settings with the study's values count as ours."""
+        before, held = kernel_baseline(self.context.vm), self.context.study.workload.kernel_settings()
+        now = self._now(before)
+        return [
+            Difference(kernel.key(name), value, now.get(name), by)
+            for name, value in before.items()
+            for by in ["us" if name in held and now.get(name) == held[name] else "somebody else"]
+            if now.get(name) != value
+        ]
+
+    def restore(self, done: Restored, fence: Callable[[], None], journal: Journal) -> Restored:
+        """The result with the guest's part. Files first: they fill its memory, whatever its settings are.
+
+        Raises RestoreConflict, WrongServer for another machine's shell, MeasurementFailed.
+        """
+        context, vm = self.context, self.context.vm
+        with vm_lock(context.home, vm.vm_key, vm.name, say=self.say):
+            fence()
+            if vm.baseline is None:
+                return replace(done, begun=False)
+            shell = context.shell()
+            if self.bios_uuid is not None:
+                shell = answering(shell, context.study.power.sql_timeout_s)
+            proven_guest(vm, shell, self.bios_uuid)
+            workload_named(context.study.workload.name).remove(shell, context.study.workload)
+            edits = self.edits()
+            kernel.switch(
+                context.shell(),
+                {name: str(edit.after) for name, edit in edits.items()},
+                {name: str(edit.before) for name, edit in edits.items()},
+                journal,
+            )
+            before = self._before()
+            now = self._now(before)
+        equal = done.equal + sum(now.get(name) == value for name, value in before.items())
+        changes = (*done.changes, *edits.values())
+        return replace(done, settings=done.settings + len(before), equal=equal, changes=changes)
+
+    def _now(self, names: dict[str, str]) -> dict[str, str]:
+        return kernel.read(self.context.shell(), names) if names else {}
+
+    def _before(self) -> dict[str, str]:
+        """The values before the run of those settings that the study holds during a pass."""
+        vm, held = self.context.vm, self.context.study.workload.kernel_settings()
+        known = kernel_baseline(vm) if vm.baseline is not None else {}
+        return {name: value for name, value in known.items() if name in held}
 
 
 def restore_abandoned(vm: Vm, lease: Lease) -> bool:
@@ -197,28 +326,6 @@ def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
     return away
 
 
-def restoration_of(
-    context: VmContext,
-    *,
-    choice: Choice = "refuse",
-    say: Callable[[str], None] = lambda _: None,
-) -> Restoration:
-    """The restore of the context's target. Raises InputError as `refuse_unshaped`."""
-    refuse_unshaped(context.run, context.vm, context.target)
-    parts = tuple(_parts(context, choice, say))
-    return Restoration(context, choice, parts)
-
-
-def _parts(context: VmContext, choice: Choice, say: Callable[[str], None]) -> Iterator[PartRestore]:
-    """The VM first: a guest is reached best in the shape and power state that it had."""
-    if context.target.vcenter:
-        yield VmRestoration(context, choice, say)
-    if "shell" in context.study.workload.needs:
-        uuid = proven_uuid(context)
-        if uuid or context.target.vcenter is None:
-            yield GuestRestoration(context, choice, say, uuid)
-
-
 def restoration_from_store(
     store: Store,
     run: Run,
@@ -232,57 +339,14 @@ def restoration_from_store(
     with store.read() as connection:
         study = study_of(connection, run)
     target, shell = stored_target(inventory, vm.vm_key, vm.name), PlayedShell(vm.name, inventory)
-    context = VmContext(store, run, study, vm, target, task_shell=shell)
-    return restoration_of(context, choice=choice, say=say)
+    return Restoration(VmContext(store, run, study, vm, target, task_shell=shell), choice, say)
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """A VM's configuration before a run: settings by name, its power state, when it was taken."""
-
-    vm: str
-    path: str
-    run: str
-    taken_at: datetime
-    at_baseline: bool
-    """Whether it was restored since, or never changed."""
-    power: str | None
-    """None for a machine, which stays on."""
-    settings: dict[str, Value]
-
-
-def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
-    """The baseline of that VM in `run`, or else in its newest run that has one.
+def find_baseline(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
+    """The VM in `run`, or else in its newest run that has a baseline of it.
 
     An imported run counts only if named. Raises InputError when there is no baseline.
     """
-    owner, vm = _find(store, name, run)
-    taken = vm.baseline_at
-    if taken is None:
-        raise InputError(f"{name} has no baseline in {owner.name}.", fix="vnuma status lists runs and VMs.")
-    return Baseline(name, vm.path, owner.name, taken, vm.at_baseline, *_stored(vm))
-
-
-def differences_now(
-    store: Store, name: str, run: str | None, inventory: Path | None
-) -> tuple[Baseline, list[Difference]]:
-    """How the VM differs from its baseline now. Changes nothing. Raises as `stored_baseline` does."""
-    baseline = stored_baseline(store, name, run)
-    owner, vm = _find(store, name, baseline.run)
-    with store.read() as connection:
-        runs.refuse_imported(connection, owner.id)
-    where = inventory or Path(owner.inventory or "inventory")
-    return baseline, restoration_from_store(store, owner, vm, where).differences()
-
-
-def _stored(vm: Vm) -> tuple[str | None, dict[str, Value]]:
-    """Power state and settings; a machine has only kernel settings."""
-    if isinstance(vm.baseline, dict) and KERNEL in vm.baseline:
-        return None, {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
-    return str(baseline_power(vm)), baseline_settings(vm)
-
-
-def _find(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
     with store.read() as connection:
         imported = set(connection.scalars(runs.imported_ids()))
         ours = [one for one in reversed(runs.list_runs(connection)) if one.id not in imported]
@@ -294,3 +358,18 @@ def _find(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
         f"The store has no baseline of {name}" + (f" in {run}." if run else "."),
         fix="A run takes it before its first change; vnuma status lists runs and VMs.",
     )
+
+
+def baseline_values(vm: Vm) -> tuple[str | None, dict[str, Value]]:
+    """Its power state and settings before the run; a target that nothing shapes has only kernel settings."""
+    if isinstance(vm.baseline, dict) and KERNEL in vm.baseline:
+        return None, {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
+    return str(baseline_power(vm)), baseline_settings(vm)
+
+
+def differences_now(store: Store, run: Run, vm: Vm, inventory: Path | None) -> list[Difference]:
+    """How the VM differs from its baseline now. Changes nothing. Raises InputError for an imported run."""
+    with store.read() as connection:
+        runs.refuse_imported(connection, run.id)
+    where = inventory or Path(run.inventory or "inventory")
+    return restoration_from_store(store, run, vm, where).differences()

@@ -11,20 +11,22 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.locking import name_of
 from vnuma.engine.access.places import audit_files
+from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log_file import check
 from vnuma.engine.audit.verify import compare
 from vnuma.engine.cell.dataset import dataset_exists
 from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
-from vnuma.engine.restore.part import Choice
 from vnuma.engine.restore.restore import Restoration, restoration_from_store
 from vnuma.engine.restore.restore_from_audit import (
-    AuditRestoration,
-    chosen,
+    Unanswered,
+    plan_from_log,
+    restore_from_log,
     unanswered,
     undone_by_hand,
 )
+from vnuma.engine.restore.restore_vm import Choice
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import baselines, runs
 from vnuma.store.open import Store
@@ -32,9 +34,6 @@ from vnuma.store.rows import Run, Vm
 from vnuma.store.types import iso
 from vnuma.vsphere import read, run_mark
 from vnuma.vsphere.connect import connect
-
-_NO_SETTINGS = ("power", run_mark.LEASE_KEY)
-"""Changes of a restore that are shown but not counted as settings."""
 
 
 @dataclass
@@ -49,19 +48,10 @@ class RestoreReport:
     problems: list[VnumaError] = field(default_factory=list)
 
     @property
-    def others(self) -> list[VnumaError]:
-        """The distinct problems except the one that `raise_for_outcome` raises."""
-        told = {str(problem): problem for problem in reversed(self._ranked)}
-        return [problem for words, problem in reversed(told.items()) if words != str(self._ranked[0])]
-
-    def raise_for_outcome(self) -> None:
-        """Raise the error that decides the exit code: first of all, a VM not at its baseline."""
-        for problem in self._ranked:
-            raise problem
-
-    @property
-    def _ranked(self) -> list[VnumaError]:
-        return sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
+    def ranked(self) -> list[VnumaError]:
+        """The distinct problems; the first decides the exit code: a VM not at its baseline, if any."""
+        ranked = sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
+        return list({str(problem): problem for problem in reversed(ranked)}.values())[::-1]
 
 
 @dataclass(frozen=True)
@@ -69,6 +59,7 @@ class RestoreRequest:
     """Which VMs to restore, and how; all that were left if neither names nor run are given.
 
     `say` hears of the progress. Only VMs of `site` are restored; None: the controller's own, and those named.
+    `log` is the audit log to restore from, instead of the store.
     """
 
     names: Collection[str] = ()
@@ -77,15 +68,12 @@ class RestoreRequest:
     choice: Choice = "refuse"
     say: Callable[[str], None] = lambda _: None
     site: str | None = None
+    log: Path | None = None
 
     @property
     def everything(self) -> bool:
         """Whether neither a VM nor a run was named."""
         return not (self.names or self.run)
-
-    def is_elsewhere(self, row: Vm) -> bool:
-        """Whether another site restores this VM."""
-        return row.node != self.site and not (self.site is None and row.name in self.names)
 
     def inventory_for(self, owner: Run) -> Path:
         """The given inventory, else the one that the run was started with."""
@@ -97,29 +85,82 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
 
     A VM of a living run is in use, which is a problem too. Raises InputError for an unknown VM or run.
     """
-    outcome = RestoreReport()
+    report = RestoreReport()
+    if wanted.log:
+        for one, target in _in_log(store, wanted.log, wanted):
+            try:
+                report.done.append(restore_from_log(store, one, target, wanted.choice, wanted.say))
+            except VnumaError as error:
+                report.problems.append(error)
+        return report
     for row, owner in leftover_vms(store, wanted):
         try:
             work = _restoration(store, wanted, row, owner)
             release_dead_supervisor(store, owner)
             done = work.restore()
-            outcome.done.append(done.words)
+            report.done.append(done.words)
             if not done.lab_ended and dataset_exists(store, work.context.study, row):
-                outcome.kept.append(_kept(work, str(wanted.inventory_for(owner))))
+                report.kept.append(_kept(work, str(wanted.inventory_for(owner))))
             stop_unless_worked_on(store, owner)
         except VnumaError as error:
-            outcome.problems.append(error)
+            report.problems.append(error)
     try:
-        outcome.problems += [
+        report.problems += [
             undone_by_hand(one, store)
             for one in unanswered(store)
             if wanted.run in (None, one.run) and (not wanted.names or one.vm in wanted.names)
         ]
         if wanted.inventory and wanted.everything:
-            outcome.problems += _marked(store, wanted.inventory, wanted.site)
+            report.problems += _marked(store, wanted.inventory, wanted.site)
     except VnumaError as error:  # must not hide what was restored
-        outcome.problems.append(error)
-    return outcome
+        report.problems.append(error)
+    return report
+
+
+def show_leftovers(store: Store, wanted: RestoreRequest) -> list[str]:
+    """What `restore_leftovers` would change, by line; empty where nothing needs restoring."""
+    if wanted.log:
+        left = _in_log(store, wanted.log, wanted)
+        return [line for one, target in left for line in plan_from_log(one, target, wanted.choice)]
+    lines = []
+    for row, owner in leftover_vms(store, wanted):
+        if is_alive(owner) and wanted.everything:
+            lines.append(f"{row.name} is in use by {owner.name}, which is running")
+            continue
+        try:
+            work = _restoration(store, wanted, row, owner)
+            refuse_altered(store, owner, row)
+            planned, files = work.plan().changes, "; its files would be removed" if work.guest else ""
+        except (RestoreConflict, NotAtBaseline) as error:
+            lines.append(str(error))
+            continue
+        count = sum(edit.setting not in ("power", run_mark.LEASE_KEY) for edit in planned)
+        lines.append(f"{row.name}, left by {owner.name}: {count} settings would be restored{files}")
+        lines += [f"  {edit}" for edit in planned]
+    return lines
+
+
+def leftover_vms(store: Store, wanted: RestoreRequest) -> Iterator[tuple[Vm, Run]]:
+    """VMs to restore: those not at their baseline, and those still leased; of `site` alone if given.
+
+    Raises InputError for an unknown VM or run.
+    """
+    with store.read() as connection:
+        run = runs.get_run(connection, wanted.run) if wanted.run else None
+        if run:
+            runs.refuse_imported(connection, run.id)
+        rows = baselines.unrestored(connection)
+        missing = set(wanted.names) - baselines.studied(connection)
+    unknown = ", ".join(sorted(missing - {one.vm for one in unanswered(store)})) if missing else ""
+    if unknown:
+        raise InputError(
+            f"Nothing to restore on {unknown}: in no run of this store.",
+            fix="vnuma status lists the runs and their VMs.",
+        )
+    for row, owner in rows:
+        asked_for = not wanted.names or row.name in wanted.names
+        if asked_for and wanted.site in (None, row.node) and (run is None or owner.id == run.id):
+            yield row, owner
 
 
 def _restoration(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> Restoration:
@@ -130,7 +171,7 @@ def _restoration(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> R
             fix=f"vnuma stop {owner.name}. If that does not end it: kill -9 {owner.supervisor_pid} on "
             f"{name_of(owner.supervisor_host or '')}, then: vnuma restore {row.name}",
         )
-    if wanted.is_elsewhere(row):
+    if row.node != wanted.site and (wanted.site or row.name not in wanted.names):
         raise NotAtBaseline(
             f"{row.name} may not be at baseline since {owner.name}, and belongs to the site {row.node}.",
             fix=f"There: vnuma restore --site {row.node} -i INVENTORY",
@@ -160,39 +201,26 @@ def _marked(store: Store, inventory: Path, site: str | None) -> Iterator[VnumaEr
             )
 
 
-def restore_by_audit(store: Store, file: Path, wanted: RestoreRequest) -> RestoreReport:
-    """Restore from the audit log `file` what runs unknown to the store have left."""
-    outcome = RestoreReport()
-    works = _by_audit(store, file, wanted)
-    for words in _doubts(store, file):
-        wanted.say(words)
-    for work in works:
-        try:
-            outcome.done.append(work.restore())
-        except VnumaError as error:
-            outcome.problems.append(error)
-    return outcome
-
-
-def show_by_audit(store: Store, file: Path, wanted: RestoreRequest) -> list[str]:
-    """What `restore_by_audit` would change, by line."""
-    lines = [line for work in _by_audit(store, file, wanted) for line in work.plan()]
-    return [*_doubts(store, file), *(lines or ["The audit log contains nothing to undo."])]
-
-
-def _doubts(store: Store, file: Path) -> list[str]:
-    """Why the restored state may not be the original one: even an altered log is the only record."""
-    files = {one: check(one) for one in {file, *audit_files(store.place)}}
-    found = [f"{file}: {problem}." for problem in [files[file].problem] if problem]
-    if file in audit_files(store.place):
-        found += filter(None, [compare(store, files).contradiction(file)])
-    return [f"Note      {words} Compare the restored settings with a backup." for words in found]
-
-
-def _by_audit(store: Store, file: Path, wanted: RestoreRequest) -> list[AuditRestoration]:
-    inventory, left = wanted.inventory or Path("inventory"), chosen(unanswered(store, file), wanted.names)
+def _in_log(store: Store, log: Path, wanted: RestoreRequest) -> list[tuple[Unanswered, Target]]:
+    """What to undo from the log. Says why it may not be the original state: an altered log is still the only
+    record. Raises InputError for a VM that the log does not have.
+    """
+    left = [one for one in unanswered(store, log) if not wanted.names or one.vm in wanted.names]
+    missing = ", ".join(sorted(set(wanted.names) - {one.vm for one in left}))
+    if missing:
+        raise InputError(
+            f"The audit log contains nothing to undo on {missing}.",
+            fix="Remove the name: vnuma restore --from-audit FILE --dry-run lists all.",
+        )
+    inventory = wanted.inventory or Path("inventory")
     found = [(one, stored_target(inventory, one.vm_key, one.vm)) for one in left]
-    return [AuditRestoration(store, one, target, wanted.choice, wanted.say) for one, target in found]
+    own = audit_files(store.place)
+    files = {file: check(file) for file in {log, *own}}
+    doubts = [files[log].problem and f"{log}: {files[log].problem}."]
+    doubts += [compare(store, files).contradiction(log)] if log in own else []
+    for words in filter(None, doubts):
+        wanted.say(f"Note      {words} Compare the restored settings with a backup.")
+    return found
 
 
 def _kept(work: Restoration, inventory: str) -> str:
@@ -203,48 +231,3 @@ def _kept(work: Restoration, inventory: str) -> str:
         f"{vm}: database {database} is kept for vnuma run --resume {work.context.run.name}; to drop it: "
         f"{shlex.join((*drop, *values))}"
     )
-
-
-def show_leftovers(store: Store, wanted: RestoreRequest) -> list[str]:
-    """What `restore_leftovers` would change, by line; empty where nothing needs restoring."""
-    lines = []
-    for row, owner in leftover_vms(store, wanted):
-        if is_alive(owner) and wanted.everything:
-            lines.append(f"{row.name} is in use by {owner.name}, which is running")
-            continue
-        try:
-            work = _restoration(store, wanted, row, owner)
-            refuse_altered(store, owner, row)
-            planned = work.plan()
-        except (RestoreConflict, NotAtBaseline) as error:
-            lines.append(str(error))
-            continue
-        files = "; its files would be removed" if planned.removes_files else ""
-        count = sum(edit.setting not in _NO_SETTINGS for edit in planned.changes)
-        lines.append(f"{row.name}, left by {owner.name}: {count} settings would be restored{files}")
-        lines += [f"  {edit}" for edit in planned.changes]
-    return lines
-
-
-def leftover_vms(store: Store, wanted: RestoreRequest) -> Iterator[tuple[Vm, Run]]:
-    """VMs to restore: those not at their baseline, and those still leased; of `site` alone if given.
-
-    Raises InputError for an unknown VM or run.
-    """
-    with store.read() as connection:
-        run = runs.get_run(connection, wanted.run) if wanted.run else None
-        if run:
-            runs.refuse_imported(connection, run.id)
-        rows = baselines.unrestored(connection)
-        known = baselines.studied(connection)
-    missing = set(wanted.names) - known
-    unknown = ", ".join(sorted(missing - {one.vm for one in unanswered(store)})) if missing else ""
-    if unknown:
-        raise InputError(
-            f"Nothing to restore on {unknown}: in no run of this store.",
-            fix="vnuma status lists the runs and their VMs.",
-        )
-    for row, owner in rows:
-        asked_for = not wanted.names or row.name in wanted.names
-        if asked_for and wanted.site in (None, row.node) and (run is None or owner.id == run.id):
-            yield row, owner

@@ -15,7 +15,7 @@ from vnuma.engine.lease.supervision import (
     release_dead_supervisor,
     stop_unless_worked_on,
 )
-from vnuma.engine.restore.restore import restoration_of
+from vnuma.engine.restore.restore import Restoration
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.run_outcome import naming_all
 from vnuma.errors import NotAtBaseline
@@ -87,7 +87,7 @@ def restore_after_death(
         try:
             shell = PlayedShell(vm.name, inventory)
             context = VmContext(store, run, study, vm, targets[vm.name], task_shell=shell)
-            done = restoration_of(context).restore()
+            done = Restoration(context).restore()
         except NotAtBaseline as error:
             away.append(error)
             continue

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vnuma.engine.lease.hours import LONGER, Closed
-from vnuma.engine.restore.part import Restored
+from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run.progress import Progress
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict
 from vnuma.store.rows import Run, RunState

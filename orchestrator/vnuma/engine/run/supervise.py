@@ -18,8 +18,8 @@ from vnuma.engine.access.secrets import Private, remember, remembered_secrets, r
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
-from vnuma.engine.restore.part import Restored
-from vnuma.engine.restore.restore import possibly_changed, restoration_of, restore_abandoned
+from vnuma.engine.restore.restore import Restoration, possibly_changed, restore_abandoned
+from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run.oversight import Oversight, Watch, Work, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, progress_of_part, restoring
@@ -106,7 +106,7 @@ def restore_vms(work: Work, watch: Watch = lambda _: None) -> tuple[list[Restore
         try:
             shell = PlayedShell(row.name, work.inventory)
             context = VmContext(store, run, work.study, row, targets[row.name], task_shell=shell)
-            restored.append(restoration_of(context, say=say).restore())
+            restored.append(Restoration(context, say=say).restore())
         except LeaseLost as error:
             if not _was_restored(store, run, row.vm_key):
                 problems.append(error)
