@@ -9,7 +9,7 @@ import pytest
 
 from vnuma.engine.run import oversight
 from vnuma.engine.run.oversight import stop_signals
-from vnuma.errors import NotAtBaseline
+from vnuma.errors import Interrupted, NotAtBaseline
 
 
 class _Run:
@@ -39,8 +39,8 @@ def test_a_service_manager_that_asks_often_never_leaves_the_vms(number: signal.S
     assert asked.count == 2
 
 
-def _three_requests() -> None:
-    with stop_signals(RUN, ["sql16"]):
+def _three_requests(*names: str) -> None:
+    with stop_signals(RUN, names):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
             signal.raise_signal(number)
 
@@ -48,7 +48,13 @@ def _three_requests() -> None:
 def test_the_third_ctrl_c_leaves_them_and_names_them() -> None:
     """Exit code 7."""
     with pytest.raises(NotAtBaseline) as left:
-        _three_requests()
+        _three_requests("sql16")
 
     assert "sql16" in left.value.what
     assert left.value.exit_code == 7
+
+
+def test_the_third_at_a_controller_whose_vms_are_at_other_sites_leaves_none_changed() -> None:
+    """No VM is said to be away from its baseline: exit code 130."""
+    with pytest.raises(Interrupted):
+        _three_requests()

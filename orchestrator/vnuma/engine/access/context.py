@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -56,11 +56,15 @@ class VmContext:
     @contextmanager
     def vsphere(self) -> Iterator[Session]:
         """A vSphere session for one step, with the VM locked and the token checked."""
-        wait_s = patience_s(self.study.power)
-        with vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s):
+        with self.locked():
             self.fence()
             with connect(vcenter(self.target)) as session:
                 yield session
+
+    def locked(self, say: Callable[[str], None] = lambda _: None) -> AbstractContextManager[None]:
+        """Hold the VM's lock; waits for another step as long as one may take. Raises as `vm_lock` does."""
+        wait_s = patience_s(self.study.power)
+        return vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s, say=say)
 
     def shell(self) -> Shell:
         """The guest's shell, as root; outside a play, each script is a play of its own."""

@@ -11,7 +11,6 @@ from typing import Any
 from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.instance import kernel
@@ -77,7 +76,7 @@ class CellSystem:
             require_proven(context, self.attempt)
             yield
             return
-        with vm_lock(context.home, context.vm.vm_key, context.vm.name):
+        with context.locked():
             context.fence()
             yield
 

@@ -17,7 +17,6 @@ from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, study_of
 from vnuma.engine.access.guest_shell import PlayedShell, answering
 from vnuma.engine.access.inventory import stored_target
-from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.audit.journal import Journal, journal_of
 from vnuma.engine.cell.shell_guest import proven_guest, proven_uuid
 from vnuma.engine.instance import kernel
@@ -277,7 +276,7 @@ class GuestRestoration:
         Raises RestoreConflict, WrongServer for another machine's shell, MeasurementFailed.
         """
         context, vm = self.context, self.context.vm
-        with vm_lock(context.home, vm.vm_key, vm.name, say=self.say):
+        with context.locked(self.say):
             fence()
             if vm.baseline is None:
                 return replace(done, begun=False)

@@ -21,7 +21,7 @@ from vnuma.engine.lease.vcenter_retry import HASTE
 from vnuma.engine.run.progress import Progress, progress_of_part, waiting_for_store
 from vnuma.engine.run.run_outcome import restore_command
 from vnuma.engine.run.sites import problems_of_sites, waited_for
-from vnuma.errors import NotAtBaseline, StoreAway, StoreError
+from vnuma.errors import Interrupted, NotAtBaseline, StoreAway, StoreError, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, StopRequest
@@ -174,19 +174,28 @@ _BOUNCE_S = 1.0
 """A third request within this time of the second is the same one, sent twice."""
 
 
+def _was_left(run: Run, names: str) -> VnumaError:
+    if names:
+        return NotAtBaseline(
+            f"{names} may not be at its baseline: {run.name} was left before it was restored.",
+            fix=restore_command(run),
+        )
+    return Interrupted(
+        f"{run.name} was left. Its VMs belong to other sites, whose processes restore them.",
+        fix=f"vnuma status {run.name}",
+    )
+
+
 @contextmanager
 def stop_signals(run: Run, names: Iterable[str]) -> Iterator[Asked]:
     """First Ctrl-C: stop after this iteration; second: stop now, and repeat nothing. Both restore the VMs.
 
     SIGTERM and SIGHUP count like it, but only a third Ctrl-C leaves the VMs: a service manager may repeat
-    its request. The third raises NotAtBaseline, with the run's VMs and the command that restores them. If
-    that does not end the process in `_LEAVE_S`, it is ended with the same words and exit code.
+    its request. The third raises NotAtBaseline, with the run's VMs and the command that restores them, or
+    Interrupted where all VMs belong to other sites. If that does not end the process in `_LEAVE_S`, it is
+    ended with the same words and exit code.
     """
-    asked = Asked()
-    left = NotAtBaseline(
-        f"{', '.join(names)} may not be at its baseline: {run.name} was left before it was restored.",
-        fix=restore_command(run),
-    )
+    asked, left = Asked(), _was_left(run, ", ".join(names))
 
     def leave() -> None:
         os.write(2, f"{left}\n".encode())
