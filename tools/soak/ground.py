@@ -18,7 +18,7 @@ from tests.support.sql_relay import SqlRelay, sql_relay
 from tools.soak import checks
 from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
-from vnuma.engine.audit.verify import verify_store
+from vnuma.engine.audit.log_file import verify_store
 
 PATIENCE_S = 180.0
 """Time limit for anything on a busy machine before it counts as stuck."""

@@ -91,14 +91,31 @@ def verify(
 
     Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...
     """
-    from vnuma.engine.audit.verify import verify_files, verify_store
+    from vnuma.engine.audit.log_file import verify_files, verify_store
+    from vnuma.words.plain_text import counted
 
     found = verify_files((file,), expected) if file else verify_store(opened_store(store), expected)
     if format_ == "json":
-        echo_json({"schema": "vnuma/audit-verify/1", **found.as_json()})
+        files = [
+            {"file": str(path), "lines": len(one.hashes), "last_hash": one.last_hash, "problem": one.problem}
+            for path, one in found.files.items()
+        ]
+        document: dict[str, object] = {"schema": "vnuma/audit-verify/1", "intact": found.problem is None}
+        document |= {"problem": found.problem.what if found.problem else None, "files": files}
+        counts = {"store": found.only_in_store, "file": found.only_in_file}
+        document |= {f"lines_only_in_{k}": None if v is None else len(v) for k, v in counts.items()}
+        echo_json(document)
     else:
-        for line in found.lines():
-            say(line)
+        for path, one in found.files.items():
+            last = f"; the last has hash {one.last_hash}" if one.last_hash else ""
+            if not one.problem:
+                say(f"Checked   {path}: {counted(len(one.hashes), 'line')}{last}")
+        if not found.files:
+            say("No audit log yet.")
+        if found.earlier:
+            say(f"Note      {counted(found.earlier, 'line')} are older than this store.")
+        if found.only_in_store is not None and not found.problem:
+            say("Store     has the same lines of this home.")
     if found.problem:
         raise found.problem
 

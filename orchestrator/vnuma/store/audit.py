@@ -47,6 +47,11 @@ class AuditLine:
     home: str | None = None
 
     @property
+    def ends_change(self) -> bool:
+        """Whether it is the line after a change."""
+        return self.outcome in ("made", "failed", "unknown") and not self.change
+
+    @property
     def may_be_made(self) -> bool:
         """Whether it changed something, or may have."""
         return self.outcome in ("made", "intended", "unknown")
@@ -59,8 +64,7 @@ def changes(lines: Iterable[AuditLine]) -> tuple[AuditLine, ...]:
     for stored in lines:
         line = _of_this_version(stored)
         key = (line.vm_key, line.run, line.action)
-        ends = line.outcome == "failed" if stored.outcome is None else not line.change
-        if ends and line.outcome in ("made", "failed", "unknown"):
+        if line.ends_change or (stored.outcome is None and line.outcome == "failed"):
             intent = begun.pop(key, None)
             if intent is not None:
                 found[intent] = replace(found[intent], outcome=line.outcome, detail=line.detail)

@@ -266,7 +266,7 @@ def test_a_line_that_was_made_unfinished_by_hand_is_missed(tmp_path: Path) -> No
 
     ran = vnuma_here("audit", "verify", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
 
-    assert check(log).problem is None
+    assert check(log).problem == "line 1 ends a change whose line before is missing"
     assert ran.code == 10, ran.text
 
 

@@ -14,7 +14,7 @@ from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.places import audit_file, audit_files, audit_home
-from vnuma.engine.audit.log_file import legible_lines, new_line
+from vnuma.engine.audit.log_file import new_line, read_log
 from vnuma.errors import (
     CertificateRejected,
     InputError,
@@ -149,9 +149,9 @@ def noted_here(store: Store, run: Run, vm_key: str, action: str) -> Iterator[Aud
     """
     for file in audit_files(store.place):
         with suppress(InputError):
-            for line in legible_lines(file):
-                ours = (line.vm_key, line.run, line.action) == (vm_key, run.name, action)
-                if ours and line.at >= run.created_at:
+            for line in (one.line for one in read_log(file)):
+                wanted = (vm_key, run.name, action)
+                if line and (line.vm_key, line.run, line.action) == wanted and line.at >= run.created_at:
                     yield line
 
 

@@ -1,4 +1,4 @@
-"""The audit log's file: the record of every change, from which the store has its rows.
+"""The audit log's file: the record of every change, from which the store has its rows; and its verification.
 
 A line is written in three steps, under the file's lock: its text, then its row in the store, then its
 newline, each durable before the next. The change begins only after the third. So a process that is killed
@@ -15,17 +15,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from vnuma.errors import InputError, StoreError, StoreUnwritable, reading, write_fix
+from vnuma.engine.access.context import holder
+from vnuma.engine.access.places import audit_file, audit_files, audit_home
+from vnuma.errors import AuditAltered, InputError, StoreError, StoreUnwritable, reading, write_fix
 from vnuma.file_lock import lock_within
+from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
-from vnuma.store.types import iso
+from vnuma.store.open import Store
+from vnuma.store.types import canonical_json, iso
+from vnuma.words.plain_text import counted
 
 _BEGIN = b'{"at": '
 """How each text begins; inside one, quotes are escaped."""
@@ -90,76 +97,61 @@ def as_json(line: AuditLine) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What is in a file: its finished lines, those that only begun, and the first that was altered."""
+class Stored:
+    """A line of the file: what it says, None if nothing; its hash, None at the end without a newline.
 
-    lines: tuple[AuditLine, ...]
-    unfinished: tuple[AuditLine, ...]
-    hashes: tuple[str, ...]
-    problem: str | None
-
-
-def check(path: Path) -> Checked:
-    """Read a file whole and check its chain. Lines of 0.1.0, at its beginning, have no hash.
-
-    Raises InputError for a file that cannot be read.
+    `unfinished` are the texts before it that a kill or a full disk left without a newline. `problem` is what
+    was altered there.
     """
-    lines: list[AuditLine] = []
-    unfinished: list[AuditLine] = []
-    hashes: list[str] = []
-    problem, chained = None, False
-    for number, line in enumerate(_stored(path), 1):
-        *before, last = [_document(text) for text in _texts(line)] or [{}]
-        found = _line_of(last)
-        unfinished += filter(None, map(_line_of, before))
-        if not line.endswith(b"\n"):
-            unfinished += [found] if found else []
-            break
-        if found is None:
-            problem = problem or f"line {number} is not a line of an audit log"
-        elif (chained or PREVIOUS in last) and last.get(PREVIOUS) != (hashes[-1] if hashes else None):
-            problem = problem or f"line {number} does not follow: a line was changed, inserted or removed"
-        chained = chained or PREVIOUS in last
-        lines += [found] if found else []
-        hashes.append(digest(line))
-    return Checked(tuple(lines), tuple(unfinished), tuple(hashes), problem)
+
+    line: AuditLine | None
+    hash: str | None
+    unfinished: tuple[AuditLine, ...]
+    problem: str | None = None
+
+
+def read_log(path: Path) -> Iterator[Stored]:
+    """Each line of a file, one by one: it may be larger than the memory. Lines of 0.1.0, at its beginning,
+    have no hash. Raises InputError for a file that cannot be read.
+    """
+    previous, chained, begun = None, False, Counter[tuple[str, str | None, str]]()
+    for number, raw in enumerate(_raw(path), 1):
+        *before, last = [_document(text) for text in raw.split(_BEGIN)[1:]] or [{}]
+        unfinished, line = tuple(filter(None, map(_line_of, before))), _line_of(last)
+        if not raw.endswith(b"\n"):
+            yield Stored(None, None, (*unfinished, *([line] if line else [])))
+            return
+        problem = None
+        if line is None:
+            problem = f"line {number} is not a line of an audit log"
+        elif (chained or PREVIOUS in last) and last.get(PREVIOUS) != previous:
+            problem = f"line {number} does not follow: a line was changed, inserted or removed"
+        elif line.ends_change:
+            begun[key := (line.vm_key, line.run, line.action)] -= 1
+            problem = f"line {number} ends a change whose line before is missing" if begun[key] < 0 else None
+        elif line.outcome == "intended":
+            begun[line.vm_key, line.run, line.action] += 1
+        chained, previous = chained or PREVIOUS in last, digest(raw)
+        yield Stored(line, previous, unfinished, problem)
 
 
 def read_audit_file(path: Path) -> Iterator[AuditLine]:
-    """The finished lines of an audit file, one by one: it may be larger than the memory.
-
-    Raises InputError naming the first line that does not belong to an audit log.
-    """
-    for number, found in enumerate(_finished(path), 1):
-        if found is None:
-            raise InputError(f"{path}: line {number} is not a line of an audit log.", fix="Check its path.")
-        yield found
+    """The finished lines of an audit file. Raises InputError naming the first that is no audit log's."""
+    for one in read_log(path):
+        if one.hash and one.line is None:
+            raise InputError(f"{path}: {one.problem}.", fix="Check its path.")
+        if one.line:
+            yield one.line
 
 
-def legible_lines(path: Path) -> Iterator[AuditLine]:
-    """The finished lines that can be read. Raises InputError for a file that cannot."""
-    return (line for line in _finished(path) if line)
-
-
-def _finished(path: Path) -> Iterator[AuditLine | None]:
-    return (
-        _line_of(_document((_texts(line) or [b""])[-1])) for line in _stored(path) if line.endswith(b"\n")
-    )
-
-
-def _stored(path: Path) -> Iterator[bytes]:
+def _raw(path: Path) -> Iterator[bytes]:
     with reading(path, "The audit log", fix="Check its path."), path.open("rb") as lines:
         yield from lines
 
 
-def _texts(line: bytes) -> list[bytes]:
-    """The texts in a line of the file: before its own, those that a kill or a full disk left unfinished."""
-    return [_BEGIN + text for text in line.split(_BEGIN)[1:]]
-
-
-def _document(text: bytes) -> Mapping[str, Any]:
+def _document(rest: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(text.decode())
+        found = json.loads((_BEGIN + rest).decode())
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -182,3 +174,106 @@ def _line_of(document: Mapping[str, Any]) -> AuditLine | None:
         )
     except (ValueError, KeyError, TypeError):
         return None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is in a file: its finished lines with their hashes, those that only begun, the first problem."""
+
+    lines: tuple[AuditLine, ...]
+    hashes: tuple[str, ...]
+    unfinished: tuple[AuditLine, ...]
+    problem: str | None
+
+    @property
+    def last_hash(self) -> str | None:
+        """The hash of its last line; None without one."""
+        return self.hashes[-1] if self.hashes else None
+
+
+def check(path: Path) -> Checked:
+    """Read a file whole and check its chain. Raises InputError for a file that cannot be read."""
+    found = list(read_log(path))
+    return Checked(
+        tuple(one.line for one in found if one.line),
+        tuple(one.hash for one in found if one.hash),
+        tuple(line for one in found for line in one.unfinished),
+        next((one.problem for one in found if one.problem), None),
+    )
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The first problem of a log, if any, and the lines of this home that only its file or the store has.
+
+    Those are None where the store was not compared. `earlier`: how many lines of the file are from before
+    the store, which was lost or made anew.
+    """
+
+    files: Mapping[Path, Checked]
+    problem: AuditAltered | None
+    only_in_store: Sequence[AuditLine] | None = None
+    only_in_file: Sequence[AuditLine] | None = None
+    earlier: int = 0
+
+
+def verify_files(files: Iterable[Path], expected: str | None) -> Verified:
+    """Check each file, and that one of them has a line with the hash `expected`. Raises InputError."""
+    checked = {path: check(path) for path in files}
+    what = [f"{path}: {found.problem}." for path, found in checked.items() if found.problem]
+    if expected and not any(expected.lower() in found.hashes for found in checked.values()):
+        what.append(f"No line has hash {expected}: lines were removed at the end, or the log was rewritten.")
+    return Verified(checked, _altered(what[0]) if what else None)
+
+
+def verify_store(store: Store, expected: str | None) -> Verified:
+    """Check the store's files, and that file and store have the same lines of this home.
+
+    Only the store's own file is looked up in the store, since 0.1.0 wrote the changes of all database servers
+    to one. A row that has only an unfinished text is not missing: its process was killed. Raises InputError
+    and StoreError.
+    """
+    verified, own = verify_files(audit_files(store.place), expected), audit_file(store.place)
+    if verified.problem:
+        return verified
+    with store.read() as connection:
+        stored, begun = audit.lines(connection), runs.store_begun(connection)
+    files = verified.files.values()
+    there = [line for found in files for line in found.lines]
+    homes = {line.home for line in there if line.home} | {audit_home()}
+    people = {line.who for line in there} | {holder()}  # a row of 0.1.0 has no home, but its author
+    here = [row for row in stored if (row.home in homes if row.home else row.who in people)]
+    texts = [*there, *(line for found in files for line in found.unfinished)]
+    missing = [row for row, found in _looked_up(here, texts) if not found]
+    known = list(_looked_up(verified.files[own].lines if own in verified.files else (), stored))
+    earlier = list(takewhile(lambda one: not one[1] and one[0].at < begun, known))
+    added = [line for line, found in known[len(earlier) :] if not found]
+    problem = None
+    if missing:
+        problem = _altered(_contradiction("The store", own, missing, "removed from the file"))
+    elif added:
+        why = "added to the file, or the store lost them"
+        problem = _altered(_contradiction(str(own), "the store", added, why))
+    return Verified(verified.files, problem, missing, added, len(earlier))
+
+
+def _altered(what: str) -> AuditAltered:
+    return AuditAltered(what, fix="Compare it with a backup, the store (vnuma audit) or a copy elsewhere.")
+
+
+def _contradiction(has: str, lacks: object, lines: Sequence[AuditLine], why: str) -> str:
+    first = f"{lines[0].at:%Y-%m-%dT%H:%M:%SZ} ({lines[0].vm}, {lines[0].action})"
+    return f"{has} has {counted(len(lines), 'line')} that {lacks} lacks, the first of {first}: {why}."
+
+
+def _looked_up(lines: Iterable[AuditLine], there: Iterable[AuditLine]) -> Iterator[tuple[AuditLine, bool]]:
+    """Each line, and whether it is there, as often. A run that only a file knows has no name in the store."""
+
+    def content(line: AuditLine) -> str:
+        return canonical_json({key: value for key, value in as_json(line).items() if key != "run"})
+
+    left = Counter(map(content, there))
+    for line in lines:
+        key = content(line)
+        yield line, left[key] > 0
+        left[key] -= 1
