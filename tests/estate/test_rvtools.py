@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.estate.workbooks import export, write
 from tests.support.cli import vnuma_here
 from tools import rvtools_doc
+from vnuma.checks.fixes.wording import Target
 from vnuma.domain.vm.estate import Estate, NotShown
 from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import InputError
@@ -53,6 +54,18 @@ def test_a_complete_export_becomes_an_estate(tmp_path: Path) -> None:
         ("cl", True, 2)
     ]
     assert estate.product == "RVTools 4.4.1"
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_fix_names_the_instance_uuid_only_where_it_is_one(tmp_path: Path, *, both: bool) -> None:
+    """Exports with a column of BIOS UUIDs have the instance's beside it; in others it may be the BIOS's."""
+    uuid = "503a1d55-6d0f-4f4a-9f5e-0d7c2f0e1a11"
+    sheets = export(vms=1)
+    sheets["vInfo"][0] |= {"VM UUID": uuid}
+    if not both:
+        del sheets["vInfo"][0]["SMBIOS UUID"]
+    vm = read(tmp_path, sheets).vms[0].facts
+    assert Target.of_key(vm.name, vm.key) == Target("vm0", uuid if both else "")
 
 
 def test_what_no_export_has_is_not_known(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def export(vms: int = 3, hosts: int = 2) -> dict[str, list[dict[str, Any]]]:
             row
             | {
                 "Powerstate": "poweredOn",
+                "SMBIOS UUID": f"bios-{row['VM UUID']}",
                 "Template": False,
                 "Connection state": "connected",
                 "CPUs": 16,

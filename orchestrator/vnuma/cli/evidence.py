@@ -63,8 +63,14 @@ def evidence(
         document = {"schema": "vnuma/evidence/1", "readings": found}
         echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
         return
-    for reading, words in zip(readings, concluded, strict=True):
-        echo(reading.kind)
+    kinds = [reading.kind for reading in readings]
+    for at, (reading, words) in enumerate(zip(readings, concluded, strict=True)):
+        alike = kinds.count(reading.kind)
+        echo(
+            reading.kind
+            if alike == 1
+            else f"{reading.kind}, {kinds[: at + 1].count(reading.kind)} of {alike}"
+        )
         echo(filled(words, width() or WIDEST, first="  ", then="  "))
         for name, value in reading.figures.items():
             say(f"  {name.replace('_', ' ')}: {_shown(value)}")

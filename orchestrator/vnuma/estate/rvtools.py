@@ -48,6 +48,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "os": ("OS according to the configuration file", "OS"),
         "os_tools": ("OS according to the VMware Tools", "OSTools"),
         "vcenter": ("VI SDK UUID", "VISDKUUID"),
+        "smbios": ("SMBIOS UUID",),
     },
     "vCPU": {
         **_VM_KEYS,
@@ -351,7 +352,8 @@ def _facts(row: Row, host: HostFacts | None, settings: Mapping[str, Value]) -> V
         name=name,
         path="/" + "/".join([*folder, name]),
         vcenter_uuid=row.text("vcenter") or row.text("server"),
-        instance_uuid=uuid or row.text("id") or name,
+        # Exports with both UUIDs have the instance's in "VM UUID"; of others it may be the BIOS's.
+        instance_uuid=(row.text("smbios") and uuid) or row.text("id") or uuid or name,
         hardware_version=_hardware(row, host),
         guest_id="",
         guest_full_name=row.text("os_tools") or row.text("os"),

@@ -52,3 +52,10 @@ def test_json_has_one_rule_or_all() -> None:
     assert rule["fix"] in " ".join(page().split())
     assert rule["sources"]
     assert [one["id"] for one in document("all")["rules"]] == [one.id for one in RULES]
+
+
+def test_an_id_without_its_zero_is_suggested_with_it() -> None:
+    """`T7` is not taken for T07: a typing mistake in a waiver would go unseen."""
+    with pytest.raises(InputError) as caught:
+        explain("t7")
+    assert "T07" in caught.value.fix

@@ -95,3 +95,14 @@ def test_every_published_text_has_a_conclusion(file: str) -> None:
             words = conclusion(reading)
             assert words.endswith("."), words
             assert not re.search(r"None|\{|\(\)", words), words
+
+
+def test_texts_of_two_machines_have_titles_of_their_own(tmp_path: Path) -> None:
+    """Two of one kind are numbered; a single one keeps its plain title."""
+    one = "CPU(s): 8\nSocket(s): 2\nNUMA node(s): 1\nNUMA node0 CPU(s): 0-7\n"
+    file = tmp_path / "lscpu.txt"
+    file.write_text(one * 2, encoding="utf-8")
+
+    shown = vnuma_here("evidence", file).out.splitlines()
+
+    assert [line for line in shown if line.startswith("lscpu")] == ["lscpu, 1 of 2", "lscpu, 2 of 2"]

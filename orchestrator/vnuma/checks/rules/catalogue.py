@@ -56,10 +56,11 @@ if each of them was evaluated.
 
 def find_rule(rule_id: str) -> Rule:
     """The rule with that id, in any case. Raises InputError."""
-    found = BY_ID.get(rule_id.strip().upper())
+    name = rule_id.strip().upper()
+    found = BY_ID.get(name)
     if found is None:
-        raise InputError(
-            f"Rule {rule_id} does not exist.",
-            fix=f"Rules are {RULES[0].id} to {RULES[-1].id}; list them: vnuma check --explain all",
-        )
+        meant = f"{name[:1]}0{name[1:]}"
+        close = f"Is {meant} meant? " if meant in BY_ID else ""
+        listed = f"Rules are {RULES[0].id} to {RULES[-1].id}; list them: vnuma check --explain all"
+        raise InputError(f"Rule {rule_id} does not exist.", fix=f"{close}{listed}")
     return found

@@ -74,6 +74,8 @@ def nodes_for_memory(facts: Facts) -> int:
 def shape_of(facts: Facts) -> dict[str, str]:
     """vCPUs and memory, and those of a host NUMA node."""
     node = node_memory(facts.host) if facts.host.node_memory_mb else "not known"
+    if facts.host.local_memory_mb < facts.memory_mb <= facts.host.node_memory_mb:
+        node += f" ({gigabytes(facts.host.local_memory_mb)} without the VM's overhead)"
     return {
         "vCPUs / cores a node": f"{facts.vcpus} / {facts.cores_per_node}",
         "memory / memory of a node": f"{gigabytes(facts.memory_mb)} / {node}",

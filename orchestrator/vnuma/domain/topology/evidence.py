@@ -156,15 +156,16 @@ def _sure(figures: _Figures) -> str:
     return "Only the total says so: the log has no line for each vCPU."
 
 
-def _guest(figures: _Figures) -> str:
+def _machine(figures: _Figures) -> str:
+    """Of a guest or a physical machine: these tools run in both."""
     sizes, count = figures.get("node_sizes", ()), figures.get("numa_nodes")
     doubts = f" Not sure: {'; '.join(figures['doubts'])}." if figures.get("doubts") else ""
     if count is None:
-        return f"The guest's NUMA nodes are not shown.{doubts}"
+        return f"The machine's NUMA nodes are not shown.{doubts}"
     sockets = figures.get("sockets")
     in_sockets = f" and {counted(sockets, 'socket')}" if sockets else ""
     cpus = " CPUs" if sizes else ""
-    seen = f"The guest sees {sizes_words(sizes, 'NUMA node', count)}{cpus}{in_sockets}"
+    seen = f"The machine has {sizes_words(sizes, 'NUMA node', count)}{cpus}{in_sockets}"
     return f"{seen}.{doubts}" if doubts else f"{seen}: its own tool says so."
 
 
@@ -254,6 +255,6 @@ _KINDS: Mapping[str, Callable[[_Figures], str]] = {
     "sched-stats -t numa-pnode": _pnodes,
     **dict.fromkeys(("esxtop, memory", "esxtop, batch"), _esxtop),
     **dict.fromkeys(("vsish", "sched-stats -t ncpus", "esxcli hardware"), _host),
-    **dict.fromkeys(("Coreinfo", "lscpu", "numactl -H", "lstopo"), _guest),
+    **dict.fromkeys(("Coreinfo", "lscpu", "numactl -H", "lstopo"), _machine),
     "SQL Server error log": _errorlog,
 }
