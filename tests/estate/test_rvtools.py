@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.estate.workbooks import export, write
 from tests.support.cli import vnuma_here
 from tools import rvtools_doc
-from vnuma.checks.fixes.wording import Target
+from vnuma.checks.fix_as import Target
 from vnuma.domain.vm.estate import Estate, NotShown
 from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import InputError

@@ -8,14 +8,19 @@ from typing import Any
 import pytest
 
 from tests.estate.build import checked, document, estate_of, saved
-from tests.estate.plans import KIND, change, plan, real_plan, resource, written
+from tests.estate.plans import KIND, REAL, change, plan, real, resource, written
 from tests.support.cli import vnuma_here
 from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
-from vnuma.domain.vm.estate import Declared, EstateVm, NotShown
+from vnuma.domain.vm.estate import HOST_DECIDES, Declared, EstateVm, NotShown
 from vnuma.engine.design_check.designed_vms import on_hosts
 from vnuma.errors import InputError
 from vnuma.estate.terraform import read_terraform
+
+
+def _real() -> dict[str, EstateVm]:
+    """The VMs of the real plan, by the names of their resources."""
+    return {vm.facts.path.rpartition(".")[2]: vm for vm in read_terraform(REAL / "plan.json").vms}
 
 
 def _only(folder: Path, planned: object) -> EstateVm:
@@ -104,63 +109,54 @@ def test_attributes_become_settings(tmp_path: Path) -> None:
     assert found.facts.hardware_version == 20
 
 
-def test_what_is_known_after_apply_is_not_evaluated(tmp_path: Path) -> None:
-    """A value that the plan does not know is not replaced by a default or a zero."""
-    planned = resource()
-    for name in ("num_cpus", "hardware_version"):
-        del planned["values"][name]
-    unknown = {"num_cpus": True, "hardware_version": True}
-    found = _only(tmp_path, plan(planned, changes=[change(after_unknown=unknown)]))
-    assert "numCPUs" not in found.facts.settings
+def test_what_is_known_after_apply_is_not_evaluated() -> None:
+    """A value that the plan does not know is not replaced by a default or a zero; nor are keys assumed."""
+    found = _real()["later"]
+    assert (found.facts.name, "numCPUs" in found.facts.settings) == (f"{KIND}.later", False)
     assert "after apply" in found.absent["numCPUs"]
-    assert HARDWARE in found.absent
-    (vm,) = checked(read_terraform(tmp_path / "plan.json")).vms
+    assert found.absent[HARDWARE] == HOST_DECIDES
+    assert "after apply" in found.absent[EXTRA_CONFIG]
+    assert not isinstance(found.absent[EXTRA_CONFIG], NotShown)
+    (vm,) = [vm for vm in checked(read_terraform(REAL / "plan.json")).vms if vm.path.endswith(".later")]
     assert "after apply" in vm.not_evaluated["T01"]
+    assert EXTRA_CONFIG not in _real()["sql"].absent
 
 
-def test_a_sensitive_value_is_not_looked_at(tmp_path: Path) -> None:
+def test_a_sensitive_value_is_not_looked_at() -> None:
     """Its value is in the file, and nowhere in the result."""
-    planned = resource(extra_config={"numa.nodeAffinity": "17", "numa.vcpu.preferHT": "TRUE"}, memory=4711)
-    planned["sensitive_values"] = {"memory": True, "extra_config": {"numa.nodeAffinity": True}}
-    found = _only(tmp_path, plan(planned))
-    assert {"memoryMB", "numa.nodeAffinity"}.isdisjoint(found.facts.settings)
+    found = _real()["secret"]
+    assert {"numCPUs", "numa.nodeAffinity"}.isdisjoint(found.facts.settings)
     assert found.facts.settings["numa.vcpu.preferHT"] == "TRUE"
-    assert "sensitive" in found.absent["memoryMB"]
+    assert "sensitive" in found.absent["numCPUs"]
     assert "numa.nodeAffinity" in found.absent[EXTRA_CONFIG]
 
 
-@pytest.mark.parametrize(
-    ("values", "actions"),
-    [({"clone": [{"template_uuid": "42"}]}, ["create"]), ({}, ["update"])],
-)
-def test_keys_that_terraform_does_not_show_are_not_taken_for_unset(
-    tmp_path: Path, values: dict[str, Any], actions: list[str]
-) -> None:
+@pytest.mark.parametrize("name", ["clone", "existing"])
+def test_keys_that_terraform_does_not_show_are_not_taken_for_unset(name: str) -> None:
     """A template, or a VM that exists, may have keys that no plan shows."""
-    found = _only(tmp_path, plan(resource(**values), changes=[change(actions=actions)]))
-    assert isinstance(found.absent[EXTRA_CONFIG], NotShown)
+    assert isinstance(_real()[name].absent[EXTRA_CONFIG], NotShown)
 
 
 def test_modules_count_and_for_each_give_a_vm_each(tmp_path: Path) -> None:
     """Every instance is there under its address, and a deleted one is not."""
-    addresses = [f'module.site["a"].module.db.{KIND}.sql[{number}]' for number in range(3)]
-    child = {"resources": [resource(address, name=f"sql{at}") for at, address in enumerate(addresses)]}
-    document = plan(resource(f'{KIND}.each["x.y"]', name="x"), changes=[change(actions=["delete"])])
-    document["planned_values"]["root_module"]["child_modules"] = [
-        {"address": 'module.site["a"]', "child_modules": [child]}
-    ]
+    document = real()
+    kept = [one for one in document["planned_values"]["root_module"]["resources"] if one["name"] != "sql"]
+    document["planned_values"]["root_module"]["resources"] = kept
     paths = {vm.facts.path for vm in read_terraform(written(tmp_path, document)).vms}
-    assert paths == {*addresses, f'{KIND}.each["x.y"]'}
-
-
-def test_a_state_is_read_too(tmp_path: Path) -> None:
-    """`terraform show -json` without a plan: the VMs as they were applied."""
-    state = {
-        "format_version": "1.0",
-        "terraform_version": "1.5.7",
-        "values": {"root_module": {"resources": [resource()]}},
+    assert paths == {
+        *(f'module.site["a"].{KIND}.dw[{number}]' for number in range(2)),
+        *(f"{KIND}.{name}" for name in ("clone", "existing", "later", "replaced", "secret")),
     }
-    assert _only(tmp_path, state).facts.settings["numCPUs"] == 16
+
+
+def test_a_state_is_read_too() -> None:
+    """`tofu show -json` without a plan: the VMs as they are."""
+    found = read_terraform(REAL / "state.json").vms
+    assert {(vm.facts.name, vm.facts.settings["numCoresPerSocket"]) for vm in found} == {
+        ("existing", 16),
+        ("replaced", 16),
+    }
+    assert {vm.facts.hardware_version for vm in found} == {19, 20}
 
 
 def test_a_finding_has_the_line_of_its_resource(tmp_path: Path) -> None:
@@ -203,6 +199,12 @@ def test_a_waiver_is_in_a_comment_of_the_resource(tmp_path: Path) -> None:
         if item.finding.rule == "T01"
     }
     assert waived == {"sql": "CR-17", "next": "", "last": "CR-17", "keyed": "CR-18"}
+
+
+def test_the_code_of_a_real_plan_is_found() -> None:
+    """A module's resource is in the folder that the plan's configuration names."""
+    files = {name: vm.declared.file for name, vm in _real().items() if vm.declared}
+    assert (Path(files["sql"]).parent.name, Path(files["dw[0]"]).parent.name) == ("terraform", "vm")
 
 
 def test_lines_are_told_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,40 +382,33 @@ def test_a_key_that_vsphere_ignores_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_keys_known_only_after_apply_are_neither_unset_nor_assumed(tmp_path: Path) -> None:
-    """The provider marks sensitive values by key, and unknown ones as a whole."""
-    found = _only(tmp_path, real_plan(actions=["create"], unknown=["extra_config"], hardware_version=20))
-    assert "after apply" in found.absent[EXTRA_CONFIG]
-    assert not isinstance(found.absent[EXTRA_CONFIG], NotShown)
-    known = _only(tmp_path, real_plan(actions=["create"], extra_config={"numa.vcpu.min": "4"}))
-    assert EXTRA_CONFIG not in known.absent
-
-
-@pytest.mark.parametrize(
-    ("template", "hardware", "nodes"),
-    [
-        ({"hardware_version": 13}, 13, (12, 12)),
-        ({"hardware_version": 7}, 7, (24,)),
-        ({"name": "not read"}, 0, (12, 12)),
-    ],
-)
+@pytest.mark.parametrize(("hardware", "nodes"), [(13, (12, 12)), (7, (24,)), (None, (12, 12))])
 def test_a_clone_has_the_hardware_version_of_its_template(
-    tmp_path: Path, template: dict[str, Any], hardware: int, nodes: tuple[int, ...]
+    tmp_path: Path, hardware: int | None, nodes: tuple[int, ...]
 ) -> None:
     """From the prior state; without it, it is not zero: the prediction takes the host's, and is not sure."""
-    planned = real_plan(actions=["create"], template=template, num_cpus=24, num_cores_per_socket=12)
+    planned = real()
+    data = planned["prior_state"]["values"]["root_module"]["resources"]
+    (template,) = [one for one in data if one["type"] == KIND and one["mode"] == "data"]
+    assert template["values"]["hardware_version"] == 13
+    template["values"]["hardware_version"] = hardware
     there = VmLocation((parse_host("2x16/256", "7.0"),))
     estate = read_terraform(written(tmp_path, planned))
-    (vm,) = checked(on_hosts(estate, there, None)).vms
-    assert estate.vms[0].facts.hardware_version == hardware
+    (vm,) = [vm for vm in checked(on_hosts(estate, there, None)).vms if vm.name == "clone"]
+    (read,) = [vm for vm in estate.vms if vm.facts.name == "clone"]
+    assert read.facts.hardware_version == (hardware or 0)
     assert vm.planned is not None
     assert vm.planned.layouts[0].node_sizes == nodes
     assert hardware or not vm.planned.sure
 
 
-@pytest.mark.parametrize("actions", [["create"], ["delete", "create"], ["create", "delete"]])
+@pytest.mark.parametrize("actions", [["delete", "create"], ["create", "delete"]])
 def test_a_vm_that_is_replaced_is_new(tmp_path: Path, actions: list[str]) -> None:
     """It has no key and no affinity that the code does not set."""
-    found = _only(tmp_path, real_plan(actions=actions, hardware_version=19))
+    planned = real()
+    (replaced,) = [one for one in planned["resource_changes"] if one["name"] == "replaced"]
+    assert replaced["change"]["actions"] == ["delete", "create"]
+    replaced["change"]["actions"] = actions
+    found = {vm.facts.name: vm for vm in read_terraform(written(tmp_path, planned)).vms}["replaced"]
     assert EXTRA_CONFIG not in found.absent
     assert found.facts.settings["cpuAffinity"] == ()

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	pbm "github.com/vmware/govmomi/pbm/simulator"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vapi/rest"
 	vapi "github.com/vmware/govmomi/vapi/simulator"
@@ -26,6 +27,7 @@ func (s *Server) serveTags(service *simulator.Service) {
 	if s.config.Scenario.Standalone {
 		return
 	}
+	service.RegisterSDK(pbm.New()) // storage policies: Terraform's provider logs in there
 	_, handler := vapi.New(service.Listen, s.registry)
 	for _, path := range tagging {
 		service.ServeMux.HandleFunc(rest.Path+path, func(w http.ResponseWriter, r *http.Request) {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/vmware/govmomi/pbm"
 	"github.com/vmware/govmomi/vapi/rest"
 	"github.com/vmware/govmomi/vapi/tags"
 )
@@ -32,6 +33,13 @@ func TestNobodyLogsInToRESTBesideThePassword(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusUnauthorized {
 		t.Errorf("HTTP %d", answer.StatusCode)
+	}
+}
+
+func TestStoragePoliciesAreServed(t *testing.T) {
+	l := startLab(t, "")
+	if _, err := pbm.NewClient(l.ctx, l.connect()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -58,4 +58,4 @@ def test_an_id_without_its_zero_is_suggested_with_it() -> None:
     """`T7` is not taken for T07: a typing mistake in a waiver would go unseen."""
     with pytest.raises(InputError) as caught:
         explain("t7")
-    assert "T07" in caught.value.fix
+    assert "T07" in str(caught.value.fix)
