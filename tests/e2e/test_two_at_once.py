@@ -17,8 +17,9 @@ from tests.support.cli import command
 from tests.support.looking import change_by_hand, settings_now
 from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.engine.restore.restore_vm import Restored
-from vnuma.errors import VmHeld, VnumaError
+from vnuma.errors import LeaseLost, VmHeld, VnumaError
 from vnuma.vsphere import run_mark
+from vnuma.vsphere.connect import Session, VmRef
 
 
 def _between(monkeypatch: pytest.MonkeyPatch, meddle: Callable[[], object]) -> None:
@@ -120,3 +121,25 @@ def test_three_commands_at_once_leave_no_vm_away(tmp_path: Path, lab: LabFactory
     codes = sorted(process.returncode for process in started)
     assert codes[0] == 0, said
     assert set(codes) <= {0, 8}, said
+
+
+def test_a_restore_that_was_overtaken_leaves_the_mark_of_its_run(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed play's step restores the VM while the run takes it over again: it stays marked."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.shape(steps.take())
+    genuine, left = run_mark.read_mark, [steps.take]
+
+    def after_take_over(session: Session, ref: VmRef) -> run_mark.Mark:
+        while left:
+            left.pop()()
+        return genuine(session, ref)
+
+    monkeypatch.setattr(run_mark, "read_mark", after_take_over)
+
+    with pytest.raises(LeaseLost):
+        steps.restore()
+
+    assert "small.1" in settings_now(running)["keys"]["vnuma.run"]

@@ -297,12 +297,17 @@ class _VmWork:
         return replace(outcome, changes=net(self.made), powered_off=POWER_OFF[0] in self.made)
 
     def _unmark(self) -> None:
-        """Remove the run's own mark. Retries if somebody writes to the VM meanwhile."""
+        """Remove the run's own mark. Retries if somebody writes to the VM meanwhile.
+
+        Raises LeaseLost: then the mark is that of the process which has taken the VM over. One that does so
+        after this check writes to the VM too.
+        """
         session, ref, journal = self.switch.session, self.switch.ref, self.switch.journal
         for tries_left in reversed(range(WRITE_TRIES)):
             mark = run_mark.read_mark(session, ref)
             if self.source.foreign_mark(mark.text):
                 return
+            self.switch.fence()
             run_mark.clear_note(session, ref)
             if mark.text is None:
                 return
