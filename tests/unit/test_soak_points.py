@@ -50,26 +50,11 @@ def test_the_table_counts_each_stage_process_and_signal() -> None:
     lines = tally.report().splitlines()
 
     assert tally.good
-    row = next(line for line in lines if line.startswith("query"))
-    assert row.split() == ["query", *"000", *"000", *"004", *"111", "7"]
+    row = next(line for line in lines if line.startswith("worker KILL"))
+    assert row.split() == ["worker", "KILL", *"00000400", "4"]
     assert f"25 of {len(EVERY)} kinds of strike struck at least once" in lines
     assert "  never: query, worker, TERM" in lines
     assert len(tally.never) == len(EVERY) - 25
-
-
-def test_lanes_share_the_kinds_and_their_tallies_add_up() -> None:
-    """Together they strike all, none of them twice, and each has every stage."""
-    parts = [kinds_of(PLAYED, lane, 2) for lane in range(2)]
-    assert sorted([*parts[0], *parts[1]]) == sorted(kinds_of(PLAYED))
-    assert all({kind[0] for kind in part} == set(Stage) for part in parts)
-
-    both = Tally()
-    for part in parts:
-        tally = Tally(runs=1)
-        tally.count(Chooser(7, part, tally).next(), struck=True)
-        both.add(tally)
-
-    assert (both.total, both.runs, both.good) == (2, 2, True)
 
 
 def test_a_restore_that_comes_anyway_is_struck_until_it_was_often_enough() -> None:

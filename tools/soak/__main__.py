@@ -9,38 +9,65 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from itertools import cycle
 from pathlib import Path
 from types import FrameType
 
-from tools.soak.lanes import Lanes, Turn
-from tools.soak.points import Strike
+from tools.soak.ground import Ground, Stuck
+from tools.soak.points import Chooser, Strike, Tally, kinds_of
+from tools.soak.runs import BareRun, SupervisedRun
 from vnuma import lab
 
-GRACE_S = 300
-"""Time limit for a campaign to end its run after the time is over."""
+RunKind = type[BareRun] | type[SupervisedRun]
+KINDS: tuple[RunKind, ...] = (SupervisedRun, BareRun)
+"""They take turns; strikes at a whole run cost ten times as much and come first."""
 
 
 def main() -> None:
-    """Run campaigns in several lanes until the time is over or enough points were struck."""
+    """Campaign after campaign until the time is over or enough points were struck, or one went wrong."""
     asked = _arguments()
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has runs in the background ignore it
     for name in ("VNUMA_HOME", "VNUMA_STORE", "VNUMA_LAB_STATE"):
         os.environ.pop(name, None)  # never strike a user's own store or lab
-    lab.ready_program()
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="vnuma-soak-") as name, ExitStack() as after:
-        deadline = began + asked.minutes * 60
-        lanes = Lanes(Turn(asked.seed, asked.lanes, deadline, Path(name), asked.keep, tuple(asked.strike)))
-        after.callback(lanes.close)
-        for tally in lanes.tallies(deadline + GRACE_S):
-            left = max(deadline - time.monotonic(), 0)
-            print(f"{tally.total} strikes, {tally.runs} runs completed, {left:.0f} s left", flush=True)
-            if tally.total >= asked.points or tally.bad:
-                lanes.enough()
-        found = lanes.found
-    print(f"seed {asked.seed}, {time.monotonic() - began:.0f} s, {asked.lanes} lanes\n{found.report()}")
-    sys.exit(0 if found.good else 1)
+    began, tally = time.monotonic(), Tally()
+    deadline = began + asked.minutes * 60
+    mine = {kind: kinds_of(kind.VICTIMS, asked.strike) for kind in KINDS}
+    choosers = {kind: Chooser(asked.seed, points, tally) for kind, points in mine.items() if points}
+    for kind in cycle(choosers):
+        _campaign(kind, choosers[kind], asked, deadline, tally)
+        left = max(deadline - time.monotonic(), 0)
+        print(f"{tally.total} strikes, {tally.runs} runs completed, {left:.0f} s left", flush=True)
+        if tally.total >= asked.points or tally.bad or not left:
+            break
+    print(f"seed {asked.seed}, {time.monotonic() - began:.0f} s\n{tally.report()}")
+    sys.exit(0 if tally.good else 1)
+
+
+def _campaign(
+    kind: RunKind, chooser: Chooser, asked: argparse.Namespace, deadline: float, tally: Tally
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="vnuma-soak-") as home, ExitStack() as after:
+        ground = Ground(lab.ready_program(), Path(home), f"run {tally.runs + 1}", kind.VMS, tally)
+        after.callback(ground.close)
+        os.environ["VNUMA_HOME"] = str(ground.home)
+        campaign = kind(ground, asked.seed + tally.runs)
+        after.callback(campaign.close)
+        try:
+            campaign.strike(chooser, deadline)
+        except Stuck as error:
+            tally.stuck.append(str(error))
+        if tally.bad and asked.keep:
+            _keep(ground, asked.keep)
+
+
+def _keep(ground: Ground, where: Path) -> None:
+    """Keep store and logs of a failed campaign."""
+    where.mkdir(parents=True, exist_ok=True)
+    logs = (*ground.folder.glob("*.log"), *(ground.folder / "lab").glob("*.jsonl"))
+    crashes = ground.home.glob("crashes/*")
+    for file in (*logs, *ground.home.glob("vnuma.*"), *ground.home.glob("*.log"), *crashes):
+        (where / file.name).write_bytes(file.read_bytes())
 
 
 def _arguments() -> argparse.Namespace:
@@ -48,9 +75,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5, help="how long points are struck")
     parser.add_argument("--points", type=int, default=10_000, help="or how many, whichever comes first")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--lanes", type=int, default=2, help="campaigns at a time, each with a lab of its own"
-    )
     parser.add_argument("--keep", type=Path, help="folder for store and logs of a campaign that went wrong")
     parser.add_argument(
         "--strike", nargs="+", type=Strike, default=list(Strike), help=f"only these: {', '.join(Strike)}"

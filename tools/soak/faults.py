@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tests.support.proxy import BAD_ANSWERS
 from tools.bench.processes import descendants
-from tools.soak.engine import start_engine
-from tools.soak.ground import PATIENCE_S, SHUTDOWN_S, Ground
+from tools.soak.ground import PATIENCE_S, SHUTDOWN_S, Ground, start_engine
 from tools.soak.points import Strike
+from tools.soak.watch import signalled
 from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.inventory import read_targets
@@ -233,7 +233,7 @@ def vcenter_gone(run: FaultTarget) -> bool:
     run.ground.lab.fault("unavailable", times=0)
     _while_alive(run, run.dice.uniform(0.5, 5))
     for _ in range(3):
-        _signalled(run.pid, signal.SIGINT)
+        signalled(run.pid, signal.SIGINT)
         _while_alive(run, LEAVES_AFTER_S)
     run.engine.join(LEAVES_WITHIN_S)
     if run.engine.is_alive():
@@ -270,7 +270,7 @@ def dropped(run: FaultTarget) -> bool:
 def _end(run: FaultTarget) -> None:
     """Kill the run with all its processes."""
     for pid in (run.pid, *descendants(run.pid)):
-        _signalled(pid, signal.SIGKILL)
+        signalled(pid, signal.SIGKILL)
     run.until_its_end()
 
 
@@ -298,22 +298,14 @@ def _frozen(pid: int) -> Iterator[None]:
     """Suspend a process and its descendants, including those started meanwhile."""
     stopped: list[int] = []
     while new := [one for one in (pid, *descendants(pid)) if one not in stopped]:
-        stopped += [one for one in new if _signalled(one, signal.SIGSTOP)]
+        stopped += [one for one in new if signalled(one, signal.SIGSTOP)]
         if not any(one in stopped for one in new):
             break
     try:
         yield
     finally:
         for one in reversed(stopped):
-            _signalled(one, signal.SIGCONT)
-
-
-def _signalled(pid: int, number: signal.Signals) -> bool:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return False
-    return True
+            signalled(one, signal.SIGCONT)
 
 
 def _while_alive(run: FaultTarget, seconds: float) -> None:
@@ -322,22 +314,7 @@ def _while_alive(run: FaultTarget, seconds: float) -> None:
         time.sleep(0.02)
 
 
-FAULTS: Mapping[Strike, Callable[[FaultTarget], bool]] = {
-    Strike.BAD_ANSWERS: bad_answers,
-    Strike.HANDSHAKE: handshake,
-    Strike.SQL_HANDSHAKE: sql_handshake,
-    Strike.SERVERS: servers,
-    Strike.FOREIGN_WRITE: foreign_write,
-    Strike.DISK: disk,
-    Strike.DESCRIPTORS: descriptors,
-    Strike.FREEZE: freeze,
-    Strike.FREEZE_RESTORE: freeze_restore,
-    Strike.WRITE_RESTORE: write_restore,
-    Strike.WRITE_AUDIT: write_audit,
-    Strike.WRITE_RESUME: write_resume,
-    Strike.SLOW_GUEST: slow_guest,
-    Strike.VCENTER_GONE: vcenter_gone,
-    Strike.AUDIT_FILE: audit_file,
-    Strike.DROPPED: dropped,
-}
-"""What each fault does. It returns whether it struck; a run that it ends has ended by then."""
+def fault(strike: Strike) -> Callable[[FaultTarget], bool]:
+    """The function of that name. It returns whether it struck; a run that it ends has ended by then."""
+    found: Callable[[FaultTarget], bool] = globals()[strike.name.lower()]
+    return found

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +20,15 @@ from tests.support.lab import LabHandle, start_lab
 from tests.support.looking import settings_of
 from tests.support.proxy import Proxy, proxy_before
 from tests.support.sql_relay import SqlRelay, sql_relay
-from tools.soak import checks
 from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
 from vnuma.engine.audit.log_file import verify_store
+from vnuma.store import attempts, cells, leases, runs, samples, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import CellState
+
+Key = tuple[int, int, str, int, bool]
+"""The place of a sample: attempt, size, form, iteration, warm-up."""
 
 PATIENCE_S = 180.0
 """Time limit for anything on a busy machine before it counts as stuck."""
@@ -62,7 +72,7 @@ class Ground:
     name: str
     vms: tuple[str, ...]
     tally: Tally
-    seen: Counter[checks.Key] = field(default_factory=Counter)
+    seen: Counter[Key] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._after = ExitStack()
@@ -127,15 +137,15 @@ class Ground:
             return
         where = f"[{self.name}, {point.words}] "
         store = self.watch.store
-        self.tally.lost += [where + words for words in checks.lost(store, RUN, self.seen, ITERATIONS)]
-        self.seen = checks.sample_keys(store, RUN)
-        self.tally.altered += [where + words for words in checks.altered(self.lab, store, RUN, self.before)]
+        self.tally.lost += [where + words for words in _lost(store, RUN, self.seen, ITERATIONS)]
+        self.seen = _sample_keys(store, RUN)
+        self.tally.altered += [where + words for words in _altered(self.lab, store, RUN, self.before)]
 
     def check_end(self) -> None:
         """After a complete run: every cell valid, every VM as before, the audit log intact."""
         store = self.watch.store
-        self.tally.stuck += checks.unfinished(store, RUN)
-        self.tally.lost += checks.lost(store, RUN, self.seen, ITERATIONS)
+        self.tally.stuck += unfinished(store, RUN)
+        self.tally.lost += _lost(store, RUN, self.seen, ITERATIONS)
         self.tally.altered += [
             f"{self.name}: {name} ended as {now}" for name, now in self.differing().items()
         ]
@@ -150,3 +160,103 @@ class Ground:
             if time.monotonic() > deadline:
                 raise Stuck(f"{self.name}: no {what}")
             time.sleep(0.01)
+
+
+def _altered(lab: LabHandle, store: Store, run_name: str, before: dict[str, Any]) -> list[str]:
+    """Sentences about VMs that differ from their baseline without protection.
+
+    A VM is protected if its baseline is stored, this run holds its lease, and it has the run's mark, so that
+    every controller refuses it.
+    """
+    with store.read() as connection:
+        run = runs.get_run(connection, run_name)
+        rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
+        held = {name: leases.get_lease(connection, row.vm_key) for name, row in rows.items()}
+    wrong, seen = [], settings_of(lab, list(before))
+    for name, wanted in before.items():
+        now = seen[name]
+        mark = now["keys"].pop("vnuma.run", None)
+        if now == wanted and mark is None:
+            continue
+        row, lease = rows[name], held[name]
+        if row.baseline is None or lease is None or lease.run_id != run.id:
+            wrong.append(f"{name} is {now}, not {wanted}, and {run_name} holds no lease on it")
+        elif now != wanted and (mark is None or json.loads(mark)["run"] != run_name):
+            wrong.append(f"{name} is {now}, not {wanted}, and bears the mark {mark}")
+    return wrong
+
+
+def _sample_keys(store: Store, run_name: str) -> Counter[Key]:
+    """How often each sample is stored, by its place."""
+    with store.read() as connection:
+        run = runs.get_run(connection, run_name)
+        return Counter(
+            (s.attempt_id, s.sample.size, s.sample.form, s.sample.iteration, s.sample.warmup)
+            for s in samples.iter_samples(connection, run.id)
+        )
+
+
+def _lost(store: Store, run_name: str, earlier: Counter[Key], expected: int) -> list[str]:
+    """Samples that are missing or doubled, and valid attempts with incomplete ones."""
+    now = _sample_keys(store, run_name)
+    wrong = [f"sample {key} of {run_name} is gone" for key in earlier if key not in now]
+    wrong += [f"sample {key} of {run_name} is there {n} times" for key, n in now.items() if n > 1]
+    with store.read() as connection:
+        run = runs.get_run(connection, run_name)
+        tried = attempts.lines_of_run(connection, run.id)
+    held = Counter(key[0] for key in now.elements())
+    valid = [attempt for attempt in tried if attempt.outcome == "valid"]
+    wrong += [
+        f"valid attempt {attempt.id} of {run_name} has {held[attempt.id]} samples, not {expected}"
+        for attempt in valid
+        if held[attempt.id] != expected
+    ]
+    twice = [cell for cell, count in Counter(attempt.cell_id for attempt in valid).items() if count > 1]
+    return wrong + [f"cell {cell} of {run_name} has two valid attempts" for cell in twice]
+
+
+def unfinished(store: Store, run_name: str) -> list[str]:
+    """Cells without a valid attempt at the end of a run."""
+    with store.read() as connection:
+        run = runs.get_run(connection, run_name)
+        states = [cell.state for cell in cells.cells_of_run(connection, run.id)]
+    valid = states.count(CellState.VALID)
+    return [] if valid == len(states) else [f"{run_name}: {valid} of {len(states)} cells valid"]
+
+
+# A start of Python with these imports takes longer than all else before a play, and proves nothing: what is
+# killed is the same command in the same kind of process.
+_FORKS = get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        "vnuma.cli.main",
+        "vnuma.cli.progress",
+        "vnuma.engine.lease.hours",
+        "vnuma.engine.access.inventory",
+        "vnuma.engine.run.supervise",
+        "vnuma.store.migrate",
+        "ansible_runner",
+        "ansible.inventory.manager",
+        "ansible.parsing.dataloader",
+        "ansible.vars.manager",
+    ]
+)
+
+
+def start_engine(words: list[str], home: Path, log: Path) -> ForkServerProcess:
+    """Begin a `vnuma` command under this home, with its output at the end of that file."""
+    engine = _FORKS.Process(target=_vnuma, args=(words, home, log))
+    engine.start()
+    return engine
+
+
+def _vnuma(words: list[str], home: Path, log: Path) -> None:
+    os.setsid()
+    written = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    for number, file in ((0, os.open(os.devnull, os.O_RDONLY)), (1, written), (2, written)):
+        os.dup2(file, number)
+    os.environ["VNUMA_HOME"] = str(home)
+    sys.argv = ["vnuma", *words]
+    from vnuma.cli.main import main  # noqa: PLC0415 - in the fork server, not in the soak itself
+
+    main()

@@ -34,42 +34,27 @@ class Victim(StrEnum):
 
 
 class Strike(StrEnum):
-    """The strike: a signal, or a fault of the environment."""
+    """The strike: a signal, or a fault of the environment, described at its function in `faults`."""
 
     INT = "INT"
     TERM = "TERM"
     KILL = "KILL"
     BAD_ANSWERS = "bad answers"
-    """What stands before vCenter answers for itself, as a broken proxy does."""
     HANDSHAKE = "TLS handshake"
-    """It accepts connections and is silent."""
     SQL_HANDSHAKE = "SQL handshake"
-    """SQL Server answers the first message of a login and is silent in the TLS handshake that follows."""
     SERVERS = "servers"
-    """vCenter, guests and SQL Servers stand still for a while."""
     FOREIGN_WRITE = "foreign write"
-    """Somebody writes to the VM after its shutdown."""
     DISK = "full disk"
     DESCRIPTORS = "descriptors"
-    """The engine can open nothing more."""
     FREEZE = "freeze"
-    """The engine and all that it started stand still, and go on."""
     FREEZE_RESTORE = "freeze, restore"
-    """Meanwhile a person restores the VMs."""
     WRITE_RESTORE = "write, restore"
-    """The run is killed, and somebody writes to a VM while a person restores it."""
     WRITE_AUDIT = "write, audit"
-    """The same without the store, from the audit log."""
     WRITE_RESUME = "write, resume"
-    """The same while the run is resumed."""
     SLOW_GUEST = "slow guest"
-    """A guest shuts down later than the run waits for it."""
     VCENTER_GONE = "vCenter gone"
-    """It answers nothing more, the user leaves the run, and it comes back."""
     AUDIT_FILE = "audit file"
-    """The audit log cannot be written until the run has ended."""
     DROPPED = "dropped"
-    """The run is killed, and the study's database dropped."""
 
     @property
     def signal(self) -> signal.Signals:
@@ -132,26 +117,16 @@ def _can_strike(stage: Stage, fault: Strike) -> bool:
     return fault not in (Strike.FREEZE_RESTORE, Strike.SQL_HANDSHAKE) or stage is not Stage.RESTORE
 
 
-KILLS: tuple[StrikeKind, ...] = tuple(
-    (stage, victim, number) for stage in Stage for victim in (*PLAYED, *BARE) for number in SIGNALS
-)
 EVERY: tuple[StrikeKind, ...] = (
-    *KILLS,
-    *(
-        (stage, Victim.AROUND, fault)
-        for stage in Stage
-        for fault in FAULT_STRIKES
-        if _can_strike(stage, fault)
-    ),
+    *((stage, victim, number) for stage in Stage for victim in (*PLAYED, *BARE) for number in SIGNALS),
+    *((stage, Victim.AROUND, it) for stage in Stage for it in FAULT_STRIKES if _can_strike(stage, it)),
 )
 """Every stage with every process and signal, and with every fault: each is to be struck at least once."""
 
 
-def kinds_of(
-    victims: Sequence[Victim], lane: int = 0, lanes: int = 1, strikes: Sequence[Strike] = tuple(Strike)
-) -> list[StrikeKind]:
-    """The kinds of these strikes at these processes that are this lane's share."""
-    return [kind for kind in EVERY if kind[1] in victims and kind[2] in strikes][lane::lanes]
+def kinds_of(victims: Sequence[Victim], strikes: Sequence[Strike] = tuple(Strike)) -> list[StrikeKind]:
+    """The kinds of these strikes at these processes."""
+    return [kind for kind in EVERY if kind[1] in victims and kind[2] in strikes]
 
 
 class Chooser:
@@ -225,18 +200,6 @@ class Tally:
         """What was not struck even once."""
         return [kind for kind in EVERY if not self.struck[kind]]
 
-    def add(self, other: Tally) -> None:
-        """Take what another lane did and found."""
-        self.struck += other.struck
-        self.missed += other.missed
-        self.runs += other.runs
-        self.lost += other.lost
-        self.altered += other.altered
-        self.off += other.off
-        self.codes += other.codes
-        self.stuck += other.stuck
-        self.silence_s = max(self.silence_s, other.silence_s)
-
     def count(self, point: Point, *, struck: bool) -> None:
         """Count a point that was struck or missed."""
         (self.struck if struck else self.missed)[point.kind] += 1
@@ -249,9 +212,7 @@ class Tally:
         """Counts by stage and what was struck, what was never struck, and what went wrong."""
         never = [", ".join(kind) for kind in self.never]
         rows = [
-            *_kills(self.struck),
-            "",
-            *_faults(self.struck),
+            *_table(self.struck),
             "",
             f"{self.total} strikes, {self.missed.total()} came too late, {self.runs} runs completed",
             f"{len(EVERY) - len(never)} of {len(EVERY)} kinds of strike struck at least once",
@@ -263,21 +224,10 @@ class Tally:
         return "\n".join([*rows, *self.wrong])
 
 
-def _kills(struck: Counter[StrikeKind]) -> Iterator[str]:
-    """A row for each stage, three columns for each process: how often each signal struck it there."""
-    victims = (*PLAYED, *BARE)
-    yield f"{'':12}" + "".join(f"{victim:>18}" for victim in victims)
-    names = "".join(f"{strike:>5}" for strike in SIGNALS)
-    yield f"{'stage':12}" + f"{names:>18}" * len(victims) + f"{'all':>6}"
-    for stage in Stage:
-        each = [[struck[stage, victim, strike] for strike in SIGNALS] for victim in victims]
-        cells = ("".join(f"{count:>5}" for count in counts) for counts in each)
-        yield f"{stage:12}" + "".join(f"{text:>18}" for text in cells) + f"{sum(map(sum, each)):>6}"
-
-
-def _faults(struck: Counter[StrikeKind]) -> Iterator[str]:
-    """A row for each fault, a column for each stage."""
-    yield f"{'fault':16}" + "".join(f"{stage:>12}" for stage in Stage) + f"{'all':>6}"
-    for fault in FAULT_STRIKES:
-        counts = [struck[stage, Victim.AROUND, fault] for stage in Stage]
-        yield f"{fault:16}" + "".join(f"{count:>12}" for count in counts) + f"{sum(counts):>6}"
+def _table(struck: Counter[StrikeKind]) -> Iterator[str]:
+    """A row for each process and signal, and for each fault; a column for each stage."""
+    yield f"{'':24}" + "".join(f"{stage:>12}" for stage in Stage) + f"{'all':>6}"
+    for victim, strike in dict.fromkeys(kind[1:] for kind in EVERY):
+        counts = [struck[stage, victim, strike] for stage in Stage]
+        name = strike if victim is Victim.AROUND else f"{victim} {strike}"
+        yield f"{name:24}" + "".join(f"{count:>12}" for count in counts) + f"{sum(counts):>6}"

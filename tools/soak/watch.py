@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -177,6 +178,15 @@ def _command(pid: int) -> bytes:
         return (PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def signalled(pid: int, number: signal.Signals) -> bool:
+    """Send a signal; False if the process has ended."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def gone(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""A study under `vnuma run`, struck repeatedly, resumed, and finished."""
+"""A study, struck repeatedly, resumed, and finished: under `vnuma run`, and as steps in a bare process."""
 
 from __future__ import annotations
 
@@ -7,22 +7,36 @@ import random
 import signal
 import time
 from contextlib import suppress
+from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.process import BaseProcess
 from threading import Event, Thread
 
+from tests.e2e.steps import Steps
 from tests.support.site import write_inventory, write_study
-from tools.soak import checks
-from tools.soak.engine import start_engine
-from tools.soak.faults import CODES, FAULTS, FaultTarget
-from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
-from tools.soak.points import PLAYED, Chooser, Point, Stage, Strike, Victim
-from tools.soak.watch import found_process, gone
+from tools.soak.faults import CODES, FaultTarget, fault
+from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck, start_engine, unfinished
+from tools.soak.points import BARE, PLAYED, Chooser, Point, Stage, Strike, Victim
+from tools.soak.watch import found_process, gone, signalled
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.measure_cell import measure_cell
+from vnuma.engine.cell.shape import shape_cell
+from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.run.next_cell import claim_next_cell
+from vnuma.errors import VnumaError
+from vnuma.store.rows import Claim
 
 STRIKES = 16
 """Of one campaign. Cells have ten attempts, and one that is struck in its worker costs one."""
 
+BARE_STRIKES = 24
+
 DYING_S = 30.0
 """Time limit for a play to die of a signal that it may handle."""
+
+ALL = 10_000
+"""More cells than a run has."""
 
 
 class SupervisedRun:
@@ -97,7 +111,7 @@ class SupervisedRun:
         code = engine.exitcode if engine else None
         if code is None or code < 0 or not self._ground.watch.knows_run():
             return
-        missing = bool(checks.unfinished(self._ground.watch.store, RUN))
+        missing = bool(unfinished(self._ground.watch.store, RUN))
         felt = [point for point in self._strikes if point.victim in (Victim.ENGINE, Victim.AROUND)]
         codes = {6 if missing else 0}.union(*(CODES.get(point.strike, ()) for point in felt))
         words = "; ".join(point.words for point in self._strikes) or "nothing struck it"
@@ -117,7 +131,7 @@ class SupervisedRun:
             return not engine.is_alive()
 
         if point.stage is Stage.RESTORE and not self._stopping and watch.begins(Stage.WAITING, over):
-            kill(_pid(engine), signal.SIGINT)  # a stop: the VMs are restored
+            signalled(_pid(engine), signal.SIGINT)  # a stop: the VMs are restored
             self._stopping = True
             self._strikes.append(Point(Stage.WAITING, Victim.ENGINE, Strike.INT, 0))
         begun = watch.begins(point.stage, over)
@@ -130,12 +144,12 @@ class SupervisedRun:
     def _struck(self, point: Point, engine: ForkServerProcess) -> bool:
         """Strike, and wait for the effect; False if there was nothing to strike any more."""
         if point.victim is Victim.AROUND:
-            struck = engine.is_alive() and FAULTS[point.strike](FaultTarget(self._ground, engine, self._dice))
+            struck = engine.is_alive() and fault(point.strike)(FaultTarget(self._ground, engine, self._dice))
             if not engine.is_alive():
                 self._ground.watch.bury()
             return struck
         victim = found_process(point.victim, _pid(engine))
-        if victim is None or not kill(victim, point.strike.signal):
+        if victim is None or not signalled(victim, point.strike.signal):
             return False
         self._wait_for(point, victim, engine)
         return True
@@ -160,7 +174,7 @@ class SupervisedRun:
         if self._engine and not self._engine.is_alive():
             self._judge()
         over = self._engine is not None and self._engine.exitcode == 0
-        return over and not checks.unfinished(self._ground.watch.store, RUN)
+        return over and not unfinished(self._ground.watch.store, RUN)
 
     def _wait_for_the_end(self, engine: ForkServerProcess) -> None:
         engine.join(PATIENCE_S)
@@ -173,10 +187,72 @@ def _pid(engine: ForkServerProcess) -> int:
     return engine.pid
 
 
-def kill(pid: int, number: signal.Signals) -> bool:
-    """Send a signal; False if the process has ended."""
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return False
-    return True
+class BareRun:
+    """The engine's steps without Ansible, each strike at a process forked for them: many more per minute."""
+
+    VMS = ("sql16",)
+    VICTIMS = BARE
+
+    def __init__(self, ground: Ground, seed: int) -> None:
+        self._ground = ground
+        design = {"blocks": 3, "iterations": ITERATIONS, "seed": seed}
+        self._steps = Steps.prepared(ground.home, ground.lab, design=design, **STUDY)
+        self._worker: BaseProcess | None = None
+
+    def strike(self, chooser: Chooser, deadline: float) -> None:
+        """Strike that often, or until all cells are valid or time is over; then finish. Raises Stuck."""
+        for _ in range(BARE_STRIKES):
+            if time.monotonic() > deadline or not unfinished(self._ground.watch.store, RUN):
+                break
+            self._strike_once(chooser.next())
+        last = self._fork(cells=ALL)
+        self._ground.wait_until(lambda: not last.is_alive(), "end of its process")
+        self._ground.check_end()
+
+    def close(self) -> None:
+        """End its remaining processes."""
+        if self._worker and self._worker.is_alive():
+            self._worker.kill()
+            self._worker.join()
+
+    def _strike_once(self, point: Point) -> None:
+        """Strike a new process at this point, and check; missed if it had ended."""
+        began = time.monotonic()
+        restoring = point.stage is Stage.RESTORE
+        self._ground.watch.bury()
+        worker = self._fork(cells=1 if restoring else ALL)
+
+        def over() -> bool:
+            if time.monotonic() - began > PATIENCE_S:
+                raise Stuck(f"{self._ground.name} never reached {point.stage}")
+            return not worker.is_alive()
+
+        watch = self._ground.watch
+        if restoring:
+            watch.begins(Stage.STORING, over)
+        begun = watch.begins(point.stage, over)
+        time.sleep(point.delay_s)
+        pid = worker.pid if begun and worker.is_alive() else None
+        self._ground.tally.count(point, struck=pid is not None and signalled(pid, point.strike.signal))
+        self._ground.wait_until(lambda: not worker.is_alive(), "end of its process")
+        self._ground.check(point)
+
+    def _fork(self, cells: int) -> BaseProcess:
+        """A process that takes the VM over, measures so many cells and restores the VM."""
+        self._worker = get_context("fork").Process(target=self._work, args=(cells,))
+        self._worker.start()
+        return self._worker
+
+    def _work(self, cells: int) -> None:
+        log = os.open(self._ground.folder / "steps.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.dup2(log, 2)  # where an interrupted process reports it
+        context = self._steps.take()
+        while cells and isinstance(claimed := claim_next_cell(context), Claim):
+            attempt, cells = Attempt.of(claimed), cells - 1
+            with suppress(VnumaError):  # stored with the attempt; the cell starts again
+                shape_cell(context, attempt)
+                boot_cell(context, attempt)
+                ready_cell(context, attempt)
+                prepare_cell(context, attempt)
+                measure_cell(context, attempt)
+        self._steps.restore()
