@@ -31,7 +31,7 @@ from typing import Any
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
-from vnuma.engine.access.lab_hosts import NO_LAB, lab_hosts
+from vnuma.engine.access.host_variables import NO_LAB, lab_hosts
 
 
 class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-core ships no types

@@ -19,14 +19,14 @@ from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
-from vnuma.domain.study.hours import AllowedHours
+from vnuma.domain.study.study import AllowedHours
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.places import audit_file
 from vnuma.engine.audit.journal import Journal, audit_lines, noted_here
 from vnuma.engine.audit.log_file import read_audit_file
 from vnuma.engine.cell.boot import boot_cell
-from vnuma.engine.cell.system_under_test import CellSystem
-from vnuma.engine.instance.instance_setting import wait_for_server
+from vnuma.engine.cell.measure_cell import CellSystem
+from vnuma.engine.instance.sql_settings import wait_for_server
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, show_leftovers
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused, StoreError

@@ -28,8 +28,7 @@ from vnuma.engine.audit.journal import audit_lines, journal_of
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
-from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
-from vnuma.engine.instance.resource_pool import GOVERNOR_OFF, RESOURCE_POOL
+from vnuma.engine.instance.sql_settings import GOVERNOR_OFF, PROCESS_AFFINITY, RESOURCE_POOL
 from vnuma.errors import EnvironmentProblem, PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import value

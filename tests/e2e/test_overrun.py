@@ -13,7 +13,7 @@ from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
-from vnuma.domain.study.hours import DAYS
+from vnuma.domain.study.study import DAYS
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.run import oversight

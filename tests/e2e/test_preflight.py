@@ -16,7 +16,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.role import ROLE
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.preflight import plan
-from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.findings import Permit
 from vnuma.errors import PreflightBlocked
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.vcenter import VCenter

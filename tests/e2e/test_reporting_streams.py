@@ -9,13 +9,13 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.domain.vm.tcp_ports import ports_of
+from vnuma.domain.vm.endpoint import ports_of
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.audit.journal import audit_lines
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
-from vnuma.engine.instance.tcp_ports import TCP_PORTS
+from vnuma.engine.instance.sql_settings import TCP_PORTS
 from vnuma.errors import PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import tcp_ports

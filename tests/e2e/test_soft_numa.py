@@ -20,11 +20,8 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.audit.journal import audit_lines, journal_of
-from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.booted import GuestView
-from vnuma.engine.instance.instance_setting import Boot
-from vnuma.engine.instance.settings import read_baseline
-from vnuma.engine.instance.soft_numa import SOFT_NUMA
+from vnuma.engine.cell.boot import GuestView, boot_cell, ready_cell
+from vnuma.engine.instance.sql_settings import SOFT_NUMA, Boot, read_baseline
 from vnuma.engine.lease.attempt import Attempt, finish
 from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.errors import NotAtBaseline, PreflightBlocked

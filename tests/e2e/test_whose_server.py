@@ -26,8 +26,7 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.ansible_api import actions_by_hand
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.instance.instance_setting import wait_for_server
-from vnuma.engine.instance.soft_numa import SOFT_NUMA
+from vnuma.engine.instance.sql_settings import SOFT_NUMA, wait_for_server
 from vnuma.engine.lease.attempt import finish
 from vnuma.engine.run.start import create_run
 from vnuma.errors import PreflightBlocked, WrongServer

@@ -20,7 +20,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.power_switch import PowerSwitch
+from vnuma.engine.cell.shape import PowerSwitch
 from vnuma.engine.lease.foreign_changes import SomebodysChange
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell

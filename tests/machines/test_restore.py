@@ -28,8 +28,8 @@ from vnuma.engine.ansible_api import actions
 from vnuma.engine.audit.journal import Journal, audit_lines
 from vnuma.engine.cell.boot import ready_cell
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
-from vnuma.engine.instance import kernel
-from vnuma.engine.instance.kernel import take_over_unshaped
+from vnuma.engine.instance import sql_identity
+from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.restore.restore import GuestRestoration, Restoration, baseline_values, find_baseline
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
@@ -121,7 +121,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     folder.mkdir()
     for name, value in (("numa_balancing", "1"), ("transparent_hugepages", "madvise")):
         (folder / name).write_text(f"{value}\n", encoding="utf-8")
-        monkeypatch.setitem(kernel.WHERE, name, str(folder / name))
+        monkeypatch.setitem(sql_identity.WHERE, name, str(folder / name))
     monkeypatch.setattr(scripts, "BALLAST", str(tmp_path / "shm-ballast"))
     text = STUDY.format(folder=tmp_path)
     store, box = new_store(tmp_path / "store.db"), linux_facts(LocalShell().run(linux_question("/")).stdout)

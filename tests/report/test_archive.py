@@ -13,7 +13,7 @@ import pytest
 
 from tests.report.build import Story, build, study_text
 from tests.support.cli import vnuma_here
-from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
+from vnuma.domain.study.order import SCOPE, declaration, hash_of
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import NAME
 from vnuma.report.archive.raw import print_samples

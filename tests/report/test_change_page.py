@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from tests.support.studies import plan_of, study
 from vnuma.cli.plan_document import page_text
-from vnuma.engine.preflight.arm_plan import ArmPlan
-from vnuma.engine.preflight.findings import Finding
-from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.findings import Finding, Permit
+from vnuma.engine.preflight.plan import ArmPlan
 
 
 def hostile(place: str) -> str:

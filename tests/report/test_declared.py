@@ -11,8 +11,7 @@ import pytest
 
 from tests.report.build import GOLDEN_STORY, Lost, Story
 from vnuma.analysis.verdict import Withheld
-from vnuma.domain.study.declaration import METHOD, SCOPE, declaration, hash_of
-from vnuma.domain.study.order import plan_cells
+from vnuma.domain.study.order import METHOD, SCOPE, declaration, hash_of, plan_cells
 from vnuma.domain.study.study_file import parse_study
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.trust import plan_check

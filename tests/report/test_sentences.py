@@ -29,7 +29,7 @@ from vnuma.analysis.result import Analysis, ArmResult, RunResult
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import sentence
 from vnuma.assets import asset
-from vnuma.domain.study.declaration import METHOD
+from vnuma.domain.study.order import METHOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.places import store_url
 from vnuma.report.model.methods import methods, scope

@@ -12,8 +12,7 @@ from vnuma.analysis.wording import sentence
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.secrets import Secret
-from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.engine.run.next_cell import LOOKS, ask_stop_rule, peek_next_cell
 from vnuma.engine.run.progress import progress_of
 from vnuma.report.model.methods import methods

@@ -15,7 +15,7 @@ from tests.support.site import write_inventory, write_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.secrets import Private, resolve_all
-from vnuma.engine.run.play import PlayOrder, play_study
+from vnuma.engine.run.supervise import PlayOrder, play_study
 
 LITERAL = "hunter2-in-the-open"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import Target
-from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.findings import Permit
 from vnuma.engine.run import start
 from vnuma.engine.run.start import Prepared, StudyRequest
 

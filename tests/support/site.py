@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.lab import LabHandle
-from vnuma.engine.access.lab_hosts import machine_variables, shaped_by
+from vnuma.engine.access.host_variables import machine_variables, shaped_by
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -6,8 +6,7 @@ from typing import Any
 
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.study.study import Study
-from vnuma.engine.preflight.arm_plan import plan_arm
-from vnuma.engine.preflight.plan import ShapePlan, TargetPlan
+from vnuma.engine.preflight.plan import ShapePlan, TargetPlan, plan_arm
 
 GOOD = """name: a
 vm: sql16

@@ -17,8 +17,8 @@ from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.fit import Place, terms
-from vnuma.domain.study.design import Order
 from vnuma.domain.study.order import latin_square, williams_square
+from vnuma.domain.study.study import Order
 
 EFFECT = math.log(1.01)
 QUIET = replace(STANDARD, iterations=quiet)

@@ -19,7 +19,7 @@ from vnuma.analysis.result import ArmResult
 from vnuma.analysis.simulate import Layout
 from vnuma.analysis.variance import Noise, pilot_upper
 from vnuma.analysis.verdict import Label, Rules, equivalence_withheld
-from vnuma.domain.study.design import Order
+from vnuma.domain.study.study import Order
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from vnuma.domain.study.design import Covariate, Order
 from vnuma.domain.study.order import columns
-from vnuma.domain.study.study import Study
+from vnuma.domain.study.study import Covariate, Order, Study
 from vnuma.domain.workloads.metric import Better, Metric, Replicate
 
 Key = Literal["elapsed_ms", "cpu_ms", "client_ms", "value"]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm.change import Edit, as_written, differences
-from vnuma.domain.vm.config_event import Author
+from vnuma.domain.vm.change import Author, Edit, as_written, differences
 from vnuma.domain.vm.estate import Declared, Estate, EstateVm
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import (

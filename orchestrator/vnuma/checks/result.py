@@ -12,7 +12,7 @@ from vnuma.checks.against_design import Difference, Drift
 from vnuma.checks.fix_as import fix_in_tools
 from vnuma.checks.rule import Finding, ObjectKind, Rule, Severity
 from vnuma.checks.rules.catalogue import DECIDING
-from vnuma.domain.vm.config_event import Author
+from vnuma.domain.vm.change import Author
 from vnuma.domain.vm.estate import Declared, Unseen
 from vnuma.words.provenance import in_json
 

@@ -23,7 +23,7 @@ from vnuma.words.provenance import banner
 if TYPE_CHECKING:
     from vnuma.contract.suite import Answers
     from vnuma.domain.vm.facts import VmFacts
-    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.findings import Permit
 
 
 def contract(

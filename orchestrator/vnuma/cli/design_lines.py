@@ -57,7 +57,7 @@ def assumed_plans(study: Study) -> Plans:
     """Boots or iterations, from the assumed duration and spread of a cell's parts."""
     from vnuma.analysis.planning import TYPICAL_SPREADS, Costs, allocate, wanted_width
     from vnuma.analysis.records import design_of
-    from vnuma.domain.study.cell_time import assumed_boot_seconds, assumed_iteration_seconds
+    from vnuma.domain.study.order import assumed_boot_seconds, assumed_iteration_seconds
 
     design = design_of(study)
     costs = Costs(assumed_boot_seconds(study), assumed_iteration_seconds(study), study.design.warmups)
@@ -71,7 +71,7 @@ def at_most(study: Study) -> str:
 
 def in_all(study: Study, plans: Sequence[TargetPlan]) -> float:
     """The study's duration on all its VMs, in seconds."""
-    from vnuma.domain.study.cell_time import seconds_in_all
+    from vnuma.domain.study.order import seconds_in_all
     from vnuma.domain.vm.facts import host_key
 
     take_turns = study.design.neighbours == "take_turns"

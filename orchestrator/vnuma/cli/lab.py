@@ -89,7 +89,7 @@ def down(
 def _refuse_under_a_run() -> None:
     import sys
 
-    from vnuma.engine.run.overview import overview
+    from vnuma.engine.run.progress import overview
     from vnuma.errors import InputError
 
     using = [line.run for line in overview(None).runs if line.alive and line.simulated]

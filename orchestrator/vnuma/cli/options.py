@@ -18,7 +18,7 @@ from vnuma.words.plain_text import escaped
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.access.target import Target
-    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.findings import Permit
     from vnuma.store.open import Store
 
 
@@ -77,7 +77,7 @@ class PermitOptions:
 
     def permit(self) -> Permit:
         """As the engine takes it. Raises UsageError for production without a ticket, or an invalid value."""
-        from vnuma.engine.preflight.permit import Permit
+        from vnuma.engine.preflight.findings import Permit
 
         try:
             return Permit.given(self.production, self.ticket, self.require_tag)

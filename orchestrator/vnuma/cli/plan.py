@@ -27,7 +27,7 @@ from vnuma.words.plain_text import duration
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.findings import Permit
     from vnuma.engine.preflight.plan import ShapePlan, TargetPlan
 
 
@@ -136,7 +136,7 @@ def _target(study: Study, plan: TargetPlan) -> dict[str, object]:
 
 
 def _shape(plan: ShapePlan) -> dict[str, object]:
-    from vnuma.engine.preflight.arm_plan import distinguished_by_workload, same_nodes, same_to_the_guest
+    from vnuma.engine.preflight.plan import distinguished_by_workload, same_nodes, same_to_the_guest
 
     return {
         "esxi": plan.host.release.version,

@@ -20,7 +20,7 @@ from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.findings import Permit
     from vnuma.engine.preflight.plan import TargetPlan
 
 

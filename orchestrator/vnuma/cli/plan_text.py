@@ -169,12 +169,7 @@ def _arms(study: Study, plan: ShapePlan) -> list[str]:
 
 def _indistinguishable_arms(study: Study, plan: ShapePlan) -> list[str]:
     """Arms that cannot be distinguished, or only by the workload, and why a prediction is uncertain."""
-    from vnuma.engine.preflight.arm_plan import (
-        distinguished_by_workload,
-        doubts,
-        same_nodes,
-        same_to_the_guest,
-    )
+    from vnuma.engine.preflight.plan import distinguished_by_workload, doubts, same_nodes, same_to_the_guest
 
     lines = []
     for alike in same_to_the_guest(plan.arms):
@@ -248,7 +243,7 @@ def _detects(study: Study) -> list[str]:
 
 def _leaves(study: Study, seen: Leaving) -> str:
     """How many boots it likely takes until every arm has left, at an assumed spread."""
-    from vnuma.domain.study.cell_time import assumed_cell_seconds
+    from vnuma.domain.study.order import assumed_cell_seconds
     from vnuma.domain.workloads.metric import plural
 
     each = assumed_cell_seconds(study)

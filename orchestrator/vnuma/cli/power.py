@@ -56,7 +56,7 @@ def power(
     """
     from vnuma.analysis import planning
     from vnuma.analysis.records import design_of
-    from vnuma.domain.study.cell_time import assumed_cell_seconds
+    from vnuma.domain.study.order import assumed_cell_seconds
     from vnuma.words.percent import percent_of
 
     try:
@@ -276,7 +276,7 @@ class _Found:
 
     def _sizes(self) -> list[str]:
         """What the largest size costs: the same boots without it."""
-        from vnuma.domain.study.cell_time import assumed_cell_seconds, assumed_seconds_without
+        from vnuma.domain.study.order import assumed_cell_seconds, assumed_seconds_without
 
         workload = self.study.workload
         if len(workload.sizes) < 2 or self.pilot:

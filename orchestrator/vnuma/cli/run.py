@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from vnuma.cli.events import Listener
     from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.findings import Permit
     from vnuma.engine.preflight.plan import TargetPlan
     from vnuma.engine.run.start import StudyRequest
     from vnuma.store.open import Store
@@ -237,7 +237,7 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify import Notifier
-    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.findings import Permit
     from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.sites import add_site, begin_site, part_at_site, refuse_file, settle_if_last

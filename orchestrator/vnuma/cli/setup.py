@@ -17,7 +17,7 @@ def setup(
 
     Examples: vnuma setup; vnuma setup --odbc wheel
     """
-    from vnuma.engine.doctor.this_machine import fetch_odbc_wheel, machine_lines
+    from vnuma.engine.doctor.diagnose import fetch_odbc_wheel, machine_lines
 
     if odbc == "wheel":
         typer.echo(

@@ -13,7 +13,7 @@ from vnuma.words.plain_text import duration
 from vnuma.words.provenance import in_json, kind
 
 if TYPE_CHECKING:
-    from vnuma.engine.run.overview import Overview, RunLine
+    from vnuma.engine.run.progress import Overview, RunLine
 
 
 def status(
@@ -28,7 +28,7 @@ def status(
     Examples: vnuma status; vnuma status quick.4; vnuma status --format json
     """
     from vnuma.assets import typed
-    from vnuma.engine.run.overview import overview
+    from vnuma.engine.run.progress import overview
 
     seen = overview(store, run)
     if format_ == "json":

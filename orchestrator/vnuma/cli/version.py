@@ -13,7 +13,7 @@ def version(format_: TextOrJsonOption = "text") -> None:
 
     Examples: vnuma version; vnuma version --format json
     """
-    from vnuma.engine.doctor.this_machine import machine_document, machine_lines
+    from vnuma.engine.doctor.diagnose import machine_document, machine_lines
 
     if format_ == "json":
         echo_json(machine_document())

@@ -22,8 +22,7 @@ from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import journal_of
-from vnuma.engine.cell.power_switch import PowerSwitch
-from vnuma.engine.cell.shape import change_document, predict_for, prediction_document
+from vnuma.engine.cell.shape import PowerSwitch, change_document, predict_for, prediction_document
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.engine.lease.identity import find_own

@@ -12,7 +12,7 @@ from vnuma.contract.vm import AskedVm
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
-from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.findings import Permit
 from vnuma.errors import InputError, VnumaError
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm, read_vm

@@ -11,7 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from vnuma.engine.run.overview import line_of
+from vnuma.engine.run.progress import line_of
 from vnuma.serve.reader import Reader
 from vnuma.store import change_detection
 

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from vnuma.checks.check_history import History
-from vnuma.engine.run.overview import Away, line_of
-from vnuma.engine.run.progress import CellProgress, CellWord, Progress, VmProgress
+from vnuma.engine.run.progress import Away, CellProgress, CellWord, Progress, VmProgress, line_of
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
 from vnuma.report.page.comparison_page import compared_html

@@ -10,8 +10,7 @@ from threading import Lock
 
 from sqlalchemy import Connection
 
-from vnuma.engine.run.overview import Away, vms_away
-from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.engine.run.progress import Away, Progress, progress_of, vms_away
 from vnuma.errors import StoreError, VnumaError
 from vnuma.store import runs
 from vnuma.store.change_detection import run_marks

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.vm.facts import HostKey, host_key
-from vnuma.domain.workloads.reading import Figures
+from vnuma.domain.workloads.metric import Figures
 
 
 class RunState(StrEnum):

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
-from vnuma.domain.vm.config_event import ConfigEvent
+from vnuma.domain.vm.change import ConfigEvent
 from vnuma.domain.vm.setting import DERIVED, HARDWARE, TYPED, SettingSpec, Value, ValueKind
 from vnuma.vsphere.facts import VALUES
 from vnuma.vsphere.session import Session

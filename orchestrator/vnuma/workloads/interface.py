@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from vnuma.domain.study.study import Dataset
 from vnuma.domain.vm.linux import LinuxFacts
 from vnuma.domain.workloads.kinds import SHIPPED, installed, shipped
-from vnuma.domain.workloads.reading import Reading as Reading
+from vnuma.domain.workloads.metric import Reading as Reading
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.odbc import pyodbc

@@ -16,7 +16,7 @@ from vnuma.analysis.fit import terms
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label
-from vnuma.domain.study.declaration import Declared, declaration, deviations, hash_of
+from vnuma.domain.study.order import Declared, declaration, deviations, hash_of
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 

@@ -21,7 +21,7 @@ from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import sentence
-from vnuma.domain.study.design import Covariate
+from vnuma.domain.study.study import Covariate
 from vnuma.domain.workloads.metric import Replicate
 
 

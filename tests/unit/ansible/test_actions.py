@@ -18,8 +18,7 @@ from pydantic import BaseModel
 
 from tests.unit.ansible.content import ACTIONS, ROLES, ROOT, Options, stub_block
 from vnuma.ansible.action import ArgumentSpec, VnumaAction, plain, target_of
-from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.errors import InputError, StoreError
 
 TARGET: dict[str, Any] = {

@@ -17,8 +17,7 @@ from tests.support.doc_blocks import ALL
 from vnuma.cli.events import EventLog, JsonLines
 from vnuma.cli.progress import LineLog, block_lines, detail_lines
 from vnuma.engine.notify import Event
-from vnuma.engine.run.overview import line_of
-from vnuma.engine.run.progress import Progress, VmProgress
+from vnuma.engine.run.progress import Progress, VmProgress, line_of
 from vnuma.errors import NotAtBaseline
 from vnuma.store.rows import AttemptLine, Outcome, Run, RunState, StopRequest
 

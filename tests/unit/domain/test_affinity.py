@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.hosts import host_of
-from vnuma.domain.arm.affinity import physical_cores, refuse_impossible
+from vnuma.domain.arm.desired_settings import physical_cores, refuse_impossible
 from vnuma.domain.vm.facts import HostFacts, NumaNode
 from vnuma.errors import PreflightBlocked
 

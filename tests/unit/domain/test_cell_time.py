@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.domain.study.cell_time import seconds_in_all
+from vnuma.domain.study.order import seconds_in_all
 
 
 def test_vms_of_one_host_add_up_and_hosts_work_side_by_side() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from vnuma.domain.vm.config_event import Author, ConfigEvent, last_change
+from vnuma.domain.vm.change import Author, ConfigEvent, last_change
 from vnuma.domain.vm.setting import Value
 
 AT = datetime(2026, 11, 24, 13, 5, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from vnuma.domain.study.hours import DAYS, AllowedHours
+from vnuma.domain.study.study import DAYS, AllowedHours
 
 NIGHTS = AllowedHours(time_zone="Europe/Berlin", windows=("Mon-Fri 20:00-06:00", "Sat,Sun 00:00-24:00"))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.vm.tcp_ports import mapped, node_mask, ports_of
+from vnuma.domain.vm.endpoint import mapped, node_mask, ports_of
 
 PORTS = st.integers(1, 65535)
 NODES = st.sets(st.integers(0, 63), min_size=1)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.study.study import Study
-from vnuma.engine.preflight.arm_plan import (
+from vnuma.engine.preflight.plan import (
     ArmPlan,
     IndistinguishableArms,
     distinguished_by_workload,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vnuma.engine.run.play import _Heard
+from vnuma.engine.run.supervise import _Heard
 from vnuma.errors import StoreAway, StoreError, StoreUnwritable
 
 FULL = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.engine.run.play import MAX_FORKS, play_order
+from vnuma.engine.run.supervise import MAX_FORKS, play_order
 from vnuma.store.rows import Vm
 
 

@@ -11,8 +11,7 @@ from tests.support.hosts import host_of, vm_of
 from tests.support.studies import study
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.preflight.findings import Finding, refuse_blocked, refuse_shown
-from vnuma.engine.preflight.preflight import check, touched_settings
-from vnuma.engine.preflight.workload_check import locality_findings
+from vnuma.engine.preflight.preflight import check, locality_findings, touched_settings
 from vnuma.errors import PreflightBlocked
 
 

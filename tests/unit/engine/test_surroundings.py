@@ -11,8 +11,7 @@ from tests.support.studies import study
 from vnuma.domain.study.study import Acceptable
 from vnuma.domain.vm.surroundings import Limit, ServerUse, Surroundings
 from vnuma.engine.preflight.findings import Finding
-from vnuma.engine.preflight.server_findings import server_use_findings
-from vnuma.engine.preflight.surroundings import accepted, passthrough_findings, vm_findings
+from vnuma.engine.preflight.preflight import accepted, passthrough_findings, server_use_findings, vm_findings
 
 VM_CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("P08", "block", {"fault_tolerance": True}),

@@ -11,7 +11,7 @@ import pytest
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets, stored_target, study_targets
 from vnuma.engine.access.target import Target, refuse_unknown, target_from
-from vnuma.engine.preflight.server_findings import unencrypted_connection, unused_login
+from vnuma.engine.preflight.preflight import unencrypted_connection, unused_login
 from vnuma.errors import InputError
 
 ROOT = Path(__file__).parents[3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.engine.access.client_machine import client_from
+from vnuma.engine.access.inventory import client_from
 from vnuma.errors import DriverMissing, MachineUnreachable
 from vnuma.sqlserver.client.driver import Driver
 from vnuma.workloads.client import Client, Hello, client_host, driver_on

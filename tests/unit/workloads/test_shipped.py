@@ -11,7 +11,7 @@ import pytest
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.workloads.kinds import DEFAULT, settings_class, shipped
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES, InstanceChange
-from vnuma.engine.instance.settings import SETTINGS
+from vnuma.engine.instance.sql_settings import SETTINGS
 from vnuma.workloads.cross_join.settings import CrossJoin
 
 CHANGES = get_args(InstanceChange)

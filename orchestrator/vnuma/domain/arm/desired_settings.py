@@ -6,19 +6,329 @@ Rules by release: vSphere Resource Management guides 6.0, 6.5 and 8.0 ("Virtual 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from vnuma.domain.arm.affinity import affinity_settings
-from vnuma.domain.arm.arm import Arm, SetsVmSettings, declared
-from vnuma.domain.arm.node_count import node_count_settings
-from vnuma.domain.arm.reservation import refuse_high_without_reservations, reservation_settings
+from vnuma.domain.arm.arm import Arm, PhysicalCores, SetsVmSettings, declared
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.topology import unfit_node_size
 from vnuma.domain.vm.change import as_written, settings_after
-from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.facts import HostFacts, NumaNode, VmFacts
 from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Settings, Since, Value, is_extra_config
 from vnuma.errors import ArmImpossible
+
+
+def affinity_settings(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]:
+    """The CPUs that an arm pins the VM to. Raises ArmImpossible, also for unknown nodes of the others."""
+    desired: dict[str, Value] = {}
+    match arm.affinity:
+        case "keep":
+            pass
+        case "none":
+            desired["cpuAffinity"] = ()
+        case "physical_cores":
+            desired["cpuAffinity"] = physical_cores(host, vcpus)
+        case PhysicalCores(physical_cores="fewest", spare=spare):
+            desired["cpuAffinity"] = physical_cores(host, vcpus, spare=spare)
+        case PhysicalCores(physical_cores=nodes, spare=spare):
+            assert not isinstance(nodes, str)
+            desired["cpuAffinity"] = physical_cores(host, vcpus, nodes=nodes, spare=spare)
+        case cpus:
+            refuse_impossible(cpus, vcpus, host)
+            desired["cpuAffinity"] = tuple(sorted(set(cpus)))
+    for field in ("numa_node_affinity", "memory_affinity"):
+        if isinstance(nodes := getattr(arm, field), tuple):
+            _refuse_unknown_nodes(nodes, host, field)
+    return desired
+
+
+def core_firsts(node: NumaNode, threads_per_core: int) -> tuple[int, ...]:
+    """The first logical CPU of each physical core of a node (see `HostFacts.core_of_cpu`)."""
+    return tuple(sorted(node.cpus)[::threads_per_core])
+
+
+def physical_cores(
+    host: HostFacts, vcpus: int, *, nodes: Sequence[int] | None = None, spare: int = 0
+) -> tuple[int, ...]:
+    """One logical CPU per physical core for `vcpus` vCPUs, on as few host NUMA nodes as possible.
+
+    If one node is enough, the lowest such is used alone; otherwise nodes are filled evenly, and so are given
+    `nodes`. `spare` adds that many cores of the same nodes, or without `nodes` of others if necessary. Raises
+    ArmImpossible for too few physical cores.
+    """
+    cores = {node.id: core_firsts(node, host.threads_per_core) for node in host.numa_nodes}
+    if nodes is None:
+        chosen, more = _fewest_nodes(host, cores, vcpus), sorted(cores)
+    else:
+        _refuse_unknown_nodes(nodes, host, "affinity")
+        chosen = more = sorted(set(nodes))
+    taken = _evenly([cores[node] for node in chosen], vcpus)
+    order = [*chosen, *(node for node in more if node not in chosen)]
+    free = [cpu for node in order for cpu in cores[node] if cpu not in taken]
+    if len(taken) < vcpus or len(free) < spare:
+        where = " and ".join(f"NUMA node {node}" for node in chosen) if nodes else "the host"
+        have = sum(len(cores[node]) for node in more)
+        raise ArmImpossible(
+            "T10",
+            f"{where} of {host.name} has {have} physical cores, but {vcpus} vCPUs and {spare} spare "
+            "need one core each.",
+            fix="Name more NUMA nodes, use fewer vCPUs, or affinity: none.",
+        )
+    return tuple(sorted([*taken, *free[:spare]]))
+
+
+def _fewest_nodes(host: HostFacts, cores: dict[int, tuple[int, ...]], vcpus: int) -> list[int]:
+    """As few nodes as have that many cores: of equally few, the lowest numbered."""
+    sizes = {node: len(cores[node]) for node in sorted(cores)}
+    largest = sorted(sizes.values(), reverse=True)
+    count = next((count for count in range(1, len(sizes) + 1) if sum(largest[:count]) >= vcpus), 0)
+    if not count:
+        raise ArmImpossible(
+            "T10",
+            f"{host.name} has {host.cores} physical cores, but {vcpus} vCPUs need one core each.",
+            fix="Use fewer vCPUs, another host, or affinity: none.",
+        )
+    chosen: list[int] = []
+    for node in sizes:
+        rest = sorted((sizes[other] for other in sizes if other > node), reverse=True)
+        best = sum(sizes[one] for one in [*chosen, node]) + sum(rest[: count - len(chosen) - 1])
+        if len(chosen) < count and best >= vcpus:
+            chosen.append(node)
+    return chosen
+
+
+def _evenly(nodes: list[tuple[int, ...]], vcpus: int) -> tuple[int, ...]:
+    """Take CPUs from the nodes in turn, so that all are used evenly."""
+    taken: list[int] = []
+    for depth in range(max(map(len, nodes))):
+        taken += [node[depth] for node in nodes if depth < len(node)][: vcpus - len(taken)]
+    return tuple(sorted(taken))
+
+
+def refuse_impossible(cpus: tuple[int, ...], vcpus: int, host: HostFacts) -> None:
+    """Raise ArmImpossible for a CPU list that vSphere would refuse or that has no effect."""
+    known = {cpu for node in host.numa_nodes for cpu in node.cpus}
+    unknown = sorted(set(cpus) - known)
+    if unknown:
+        raise ArmImpossible(
+            "A04",
+            f"affinity names CPU {unknown[0]}, but {host.name} has logical CPUs 0 to {max(known)}.",
+            fix="Correct the list, or use affinity: physical_cores.",
+        )
+    if len(set(cpus)) < vcpus:
+        raise ArmImpossible(
+            "A04",
+            (
+                f"affinity lists {len(set(cpus))} CPUs for {vcpus} vCPUs; vSphere requires at least one "
+                "for each."
+            ),
+            fix="Add CPUs to the list, or use affinity: physical_cores.",
+        )
+    if set(cpus) == known:
+        raise ArmImpossible(
+            "A04",
+            f"affinity lists every logical CPU of {host.name}, which vSphere treats as no affinity.",
+            fix="Remove CPUs from the list, or use affinity: none.",
+        )
+
+
+def _refuse_unknown_nodes(nodes: Sequence[int], host: HostFacts, field: str) -> None:
+    known = sorted(node.id for node in host.numa_nodes)
+    unknown = sorted(set(nodes) - set(known))
+    if unknown:
+        has = "one NUMA node" if len(known) == 1 else f"the NUMA nodes {', '.join(map(str, known))}"
+        raise ArmImpossible(
+            "T17",
+            f"{field} names NUMA node {unknown[0]}, but {host.name} has {has}.",
+            fix="Correct the list." if len(known) > 1 else "Use a host with several NUMA nodes.",
+        )
+
+
+def node_count_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """The settings for the stated number of vNUMA nodes; empty if the arm sizes nodes itself.
+
+    Raises ArmImpossible if no setting of this release gives that number.
+    """
+    nodes = arm.vnuma_nodes
+    if nodes is None or _sized_by_hand(arm):
+        return {}
+    if vcpus % nodes:
+        raise ArmImpossible(
+            "T08",
+            f"arm {arm.label}: {vcpus} vCPUs cannot be spread evenly over {nodes} vNUMA nodes.",
+            fix="Use a number that divides the vCPUs.",
+        )
+    desired = _hot_add(arm, nodes, vm, host)
+    if esxi.has_virtual_numa(vm, host):
+        desired |= _by_virtual_numa(arm, vcpus // nodes)
+    elif host.release.key >= esxi.DECOUPLED_SINCE:
+        desired |= _by_keys(arm, vcpus // nodes)
+    else:
+        desired |= _by_sockets(arm, vcpus, nodes)
+    if nodes > 1 and vcpus < esxi.DEFAULT_MINIMUM_VCPUS and arm.numa_vcpu_min == "keep":
+        desired[esxi.MINIMUM] = str(vcpus)
+    return desired
+
+
+def _sized_by_hand(arm: Arm) -> bool:
+    """Whether the arm sets the node size by another field: vnuma_nodes is then only compared."""
+    return (
+        arm.max_per_virtual_node != "keep"
+        or arm.cores_per_numa_node not in ("keep", "auto")
+        or arm.follow_cores_per_socket != "auto"
+    )
+
+
+def _by_virtual_numa(arm: Arm, size: int) -> dict[str, Value]:
+    """ESXi 8 with hardware 20: virtualNuma.coresPerNumaNode, which requires explicit cores per socket."""
+    if arm.cores_per_socket is None:
+        raise ArmImpossible(
+            "T13",
+            f"arm {arm.label}: a number of vNUMA nodes needs explicit cores per socket, or the VM "
+            "would not power on.",
+            fix="Write a topology such as 2x8.",
+        )
+    return {"coresPerNumaNode": size, esxi.FOLLOW: None, esxi.MAX_PER_NODE: None}
+
+
+def _by_keys(arm: Arm, size: int) -> dict[str, Value]:
+    """6.5 and later: a node per socket if that is the size, else a maximum that sockets do not affect."""
+    if arm.cores_per_socket == size and size > 1:
+        return {esxi.FOLLOW: "1", esxi.MAX_PER_NODE: None}
+    return {esxi.FOLLOW: None, esxi.MAX_PER_NODE: str(size)}
+
+
+def _by_sockets(arm: Arm, vcpus: int, nodes: int) -> dict[str, Value]:
+    """Up to 6.0, multi-core sockets are the nodes; a maximum works only with one core per socket."""
+    size = vcpus // nodes
+    if arm.cores_per_socket == 1:
+        return {esxi.FOLLOW: None, esxi.MAX_PER_NODE: str(size)}
+    if arm.cores_per_socket == size:
+        return {esxi.FOLLOW: None, esxi.MAX_PER_NODE: None}
+    raise ArmImpossible(
+        "T02",
+        f"arm {arm.label}: up to ESXi 6.0, each socket with several cores is a vNUMA node, so "
+        f"{arm.topology} cannot have {nodes}.",
+        fix=f"Use topology {nodes}x{size} or {vcpus}x1.",
+    )
+
+
+def _hot_add(arm: Arm, nodes: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """CPU hot-add hides vNUMA, except on ESXi 8 with the VM's own setting."""
+    on = vm.settings.get("cpuHotAddEnabled") is True if arm.cpu_hot_add == "keep" else arm.cpu_hot_add == "on"
+    if not on or nodes == 1:
+        return {}
+    if esxi.has_virtual_numa(vm, host) and arm.expose_vnuma_on_hot_add != "off":
+        return {"exposeVnumaOnCpuHotadd": True}
+    rule = "T12" if esxi.has_virtual_numa(vm, host) else "T11"
+    raise ArmImpossible(
+        rule,
+        f"arm {arm.label}: CPU hot-add shows the guest one vNUMA node, not {nodes}.",
+        fix="Set cpu_hot_add: off.",
+    )
+
+
+_BEYOND = "P30"
+"""Preflight's id for a reservation beyond the VM's or its host's size."""
+
+
+def reservation_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """The settings for both reservations. Raises ArmImpossible."""
+    return _memory(arm, vm, host) | _cpu(arm, vcpus, host)
+
+
+def _memory(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    desired: dict[str, Value] = {}
+    size = vm.settings["memoryMB"] if arm.memory_mb == "keep" else arm.memory_mb
+    assert isinstance(size, int)
+    match arm.memory_reservation:
+        case "keep":
+            kept = vm.settings.get("memoryReservation")
+            locked = vm.settings.get("memoryReservationLockedToMax") is True
+            reserved = size if locked else kept if isinstance(kept, int) else 0
+        case "locked":
+            reserved = size
+            desired["memoryReservationLockedToMax"] = True
+        case "none":
+            reserved = 0
+            desired |= {"memoryReservationLockedToMax": False, "memoryReservation": 0}
+        case megabytes:
+            reserved = megabytes
+            desired |= {"memoryReservationLockedToMax": False, "memoryReservation": megabytes}
+    if reserved > size:
+        raise ArmImpossible(
+            _BEYOND,
+            f"arm {arm.label} reserves {reserved} MB, but {vm.name} has {size} MB.",
+            fix="Lower memory_reservation.",
+        )
+    if 0 < host.memory_mb <= reserved:
+        raise ArmImpossible(
+            _BEYOND,
+            f"arm {arm.label} reserves {reserved} MB, but {host.name} has {host.memory_mb} MB in all.",
+            fix="Lower memory_reservation, or use a larger host.",
+        )
+    return desired
+
+
+def _cpu(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]:
+    match arm.cpu_reservation:
+        case "keep":
+            return {}
+        case "none":
+            return {"cpuReservation": 0}
+        case "full":
+            return {"cpuReservation": full_cpu_reservation(vcpus, host)}
+        case megahertz:
+            most = host.cores * host.mhz
+            if host.mhz and megahertz > most:
+                raise ArmImpossible(
+                    "A09",
+                    f"arm {arm.label} reserves {megahertz} MHz, but {host.name} has {most} MHz in all.",
+                    fix="Lower cpu_reservation.",
+                )
+            return {"cpuReservation": megahertz}
+
+
+def full_cpu_reservation(vcpus: int, host: HostFacts) -> int:
+    """vCPUs times the host's clock, in MHz: what vSphere 8's resource guide asks of a low-latency VM.
+
+    Raises ArmImpossible where the host has fewer cores, or does not tell its clock.
+    """
+    if not host.mhz:
+        raise ArmImpossible(
+            "A08",
+            f"{host.name} does not report its clock speed, so a full CPU reservation is unknown.",
+            fix="Write cpu_reservation in MHz.",
+        )
+    if vcpus > host.cores:
+        raise ArmImpossible(
+            "T10",
+            f"{vcpus} vCPUs cannot be reserved in full on the {host.cores} cores of {host.name}.",
+            fix="Use fewer vCPUs.",
+        )
+    return vcpus * host.mhz
+
+
+def refuse_high_without_reservations(arm: Arm, vcpus: int, after: dict[str, Value], host: HostFacts) -> None:
+    """High latency sensitivity gives every vCPU a core, and requires reserving all memory and CPU.
+
+    Raises ArmImpossible.
+    """
+    if after.get("latencySensitivity") != "high":
+        return
+    memory = after.get("memoryReservationLockedToMax") is True or (
+        after.get("memoryReservation") == after.get("memoryMB")
+    )
+    reserved = after.get("cpuReservation")
+    cpu = isinstance(reserved, int) and reserved > 0 and reserved >= vcpus * host.mhz
+    if memory and cpu:
+        return
+    missing = " and ".join(word for word, there in (("memory", memory), ("CPU", cpu)) if not there)
+    raise ArmImpossible(
+        "A08",
+        f"arm {arm.label}: high latency sensitivity needs all memory and CPU reserved; {missing} is not.",
+        fix="Set memory_reservation: locked and cpu_reservation: full, or latency_sensitivity: normal.",
+    )
 
 
 def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:

@@ -6,10 +6,14 @@ since a fixed balanced order would still be somebody's choice.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from vnuma.domain.study.study import Study
 
@@ -107,3 +111,121 @@ def blocks_of_square(order: str, columns: int) -> int:
     if order == "williams":
         return columns * (1 + columns % 2)
     return 1
+
+
+# From power-off to a quiet SQL Server on real hardware; replaced by measured times after block 1.
+ASSUMED_BOOT_S = 300.0
+
+# A machine's pass besides its reads: connecting, dropping caches, reading the file in.
+ASSUMED_PASS_S = 5.0
+
+
+def assumed_cell_seconds(study: Study) -> float:
+    """The assumed duration of a boot, or of a pass over a machine, on real hardware."""
+    executions = study.design.warmups + study.design.iterations
+    return assumed_boot_seconds(study) + assumed_iteration_seconds(study) * executions
+
+
+def assumed_boot_seconds(study: Study) -> float:
+    """The part of it before the first iteration."""
+    return ASSUMED_PASS_S if study.replicate == "pass" else ASSUMED_BOOT_S + study.quiet.for_s
+
+
+def assumed_iteration_seconds(study: Study) -> float:
+    """The part of it for one pass over all sizes and forms."""
+    workload = study.workload
+    return sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
+
+
+def assumed_seconds_without(study: Study, size: int) -> float:
+    """The assumed duration of a boot that does not measure that size."""
+    workload = study.workload
+    each = sum(workload.assumed_seconds(size, form) for form in workload.forms)
+    return assumed_cell_seconds(study) - each * (study.design.warmups + study.design.iterations)
+
+
+def seconds_in_all(vms: Iterable[tuple[Hashable, float]], *, take_turns: bool) -> float:
+    """The total duration for VMs, each given by its host and its own seconds.
+
+    Hosts work in parallel; the VMs of one host take turns, unless the study measures neighbours together.
+    """
+    hosts: dict[Hashable, list[float]] = defaultdict(list)
+    for host, seconds in vms:
+        hosts[host].append(seconds)
+    return max((sum(own) if take_turns else max(own) for own in hosts.values()), default=0.0)
+
+
+METHOD = 6
+"""The version of docs/statistics.md's method; raised by every change that can alter a verdict.
+
+2: squares with the place as a factor, the place as a declared covariate. 3: verdicts wait for the last
+declared cell. 4: and for a failed cell that is tried again. 5: a clock's steps are compared on the ln scale.
+6: a column that scatters far more takes the pooled error from every arm.
+"""
+SCOPE = "declared"
+"""Scope of the run's facts `plan` and `sha256`."""
+
+_NAMES = {
+    "study_sha256": "the study file",
+    "method": "the method of analysis",
+    "stopping": "the stopping rule",
+    "order": "the order of arms",
+    "covariate": "the covariate",
+    "seed": "the seed of the order",
+    "equivalence": "the band of equivalence",
+    "reference": "the reference arm",
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A stored declaration: `plan` comes from `declaration`, `sha256` is its hash at that time."""
+
+    plan: Mapping[str, Any]
+    sha256: str
+
+    @property
+    def earlier_runs(self) -> tuple[str, ...]:
+        """Earlier runs of the study, whose outcome may have been known."""
+        named = self.plan.get("earlier_runs")
+        return tuple(map(str, named)) if isinstance(named, list) else ()
+
+
+def declaration(study: Study, study_sha256: str, earlier_runs: Sequence[str]) -> dict[str, Any]:
+    """The plan as a storable value; `study_sha256` is the hash of the study file's text."""
+    design = study.design
+    return {
+        **({"covariate": design.covariate} if design.covariate != "none" else {}),
+        "study_sha256": study_sha256,
+        "method": METHOD,
+        "stopping": {
+            "blocks": design.most_blocks,
+            "precision": design.precision,
+            "max_hours": design.max_hours,
+            **(_decided(study) if design.stop == "decided" else {}),
+        },
+        "order": design.order,
+        "seed": design.seed,
+        "equivalence": design.equivalence,
+        "reference": study.reference,
+        "earlier_runs": list(earlier_runs),
+    }
+
+
+def _decided(study: Study) -> dict[str, Any]:
+    """The rule by which arms leave; its levels follow from these figures."""
+    arms = sum(arm != study.reference for arm, _ in columns(study))
+    return {"stop": "decided", "rule": "group-sequential, power family 1.5, looks from block 4", "arms": arms}
+
+
+def hash_of(plan: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON: sorted keys, no spaces, ASCII."""
+    text = json.dumps(plan, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def deviations(declared: Declared, now: Mapping[str, Any]) -> tuple[str, ...]:
+    """Deviations from the declaration, as text; `now` is the declaration recomputed from the store."""
+    if hash_of(declared.plan) != declared.sha256:
+        return ("the stored plan does not match its hash: it was altered",)
+    return tuple(f"{name} differs" for key, name in _NAMES.items() if declared.plan.get(key) != now.get(key))

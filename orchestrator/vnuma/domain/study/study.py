@@ -2,17 +2,261 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Literal, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from vnuma.domain.arm.arm import Arm, ArmSettings
-from vnuma.domain.study.design import CONTROL_SUFFIX, Design
-from vnuma.domain.study.hours import AllowedHours
 from vnuma.domain.workloads.kinds import AnyWorkload, as_workload
 from vnuma.domain.workloads.metric import Replicate
 from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings
+from vnuma.words.percent import Percent
 from vnuma.words.validation import Strict
+
+CONTROL_SUFFIX = " (remote)"
+
+Covariate = Literal["none", "place"]
+Order = Literal["randomised", "latin_square", "williams", "fixed"]
+
+
+class Design(Strict):
+    """How many boots, in which order, and what is run in each."""
+
+    blocks: int = Field(default=8, ge=1, le=200, description="Passes over all arms; a verdict needs 6.")
+    stop: Literal["blocks", "decided"] = Field(
+        default="blocks",
+        description=(
+            "`decided` instead of `blocks`: an arm leaves after the block in which its verdict is certain "
+            "(looks from block 4, equivalent from block 6), and the study ends when every arm has left. "
+            "Intervals hold at all looks together, so a run that was stopped keeps its verdicts. For "
+            "`randomised` order."
+        ),
+    )
+    seed: int = Field(default=1, ge=0, description="Seed of the order; the same seed gives the same order.")
+    order: Order = Field(
+        default="randomised",
+        description=(
+            "`randomised` shuffles each block. `latin_square` puts every arm equally often in every "
+            "place of a block. `williams` also makes every arm follow every other equally often. "
+            "`fixed` runs the arms as written: drift then looks like an effect, so there is no verdict."
+        ),
+    )
+    covariate: Covariate = Field(
+        default="none",
+        description=(
+            "`place` removes a steady drift within blocks from the comparison: the place in the block "
+            "is a linear covariate. Declared beforehand, never chosen after looking. For `randomised` "
+            "order (squares account for the place by themselves)."
+        ),
+    )
+    a_a: bool = Field(
+        default=True,
+        description="Run the reference arm twice in each block, to measure the instrument's own error.",
+    )
+    neighbours: Literal["take_turns", "together"] = Field(
+        default="take_turns",
+        description=(
+            "The study's VMs on one ESXi host: `take_turns` measures one at a time; `together` "
+            "measures them at once, so that they load each other. VMs on different hosts always run in "
+            "parallel."
+        ),
+    )
+    control: Literal["none", "remote"] = Field(
+        default="none",
+        description=(
+            "`remote` adds a positive control to each block: the reference arm, its tables made on one "
+            "vNUMA node and read from another, by SQL Server's process affinity. It needs two vNUMA "
+            "nodes on two physical nodes. If the control is not detected, nothing is called equivalent."
+        ),
+    )
+    sentinel: bool = Field(
+        default=True,
+        description="Also run a short reference query on each boot: an alarm if the host itself drifts.",
+    )
+    warmups: int = Field(default=1, ge=0, le=20, description="Untimed first iterations; stored separately.")
+    iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
+    equivalence: Percent = Field(
+        default=0.01,
+        json_schema_extra={"default": "1%"},  # as in a file
+        description=(
+            "Arms within this distance of the reference, on either side, are equivalent. Declared beforehand."
+        ),
+    )
+    precision: Percent | None = Field(
+        default=None,
+        description=(
+            "Instead of `blocks`: stop after the block in which the half-width of every 95% interval "
+            "is at most this (checked from block 6, with at most 3 columns from block 8). Never based "
+            "on significance."
+        ),
+    )
+    max_blocks: int = Field(
+        default=24,
+        ge=1,
+        le=200,
+        description="With `stop: decided` or `precision`: the largest number of blocks.",
+    )
+    max_hours: float | None = Field(
+        default=None,
+        gt=0,
+        description="No block starts that would probably end after this many hours of work on a VM.",
+    )
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether a rule about its intervals ends it, so that fewer blocks than planned will probably run."""
+        return self.stop == "decided" or self.precision is not None
+
+    @property
+    def most_blocks(self) -> int:
+        """Blocks that are planned."""
+        return self.max_blocks if self.may_end_early else self.blocks
+
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_WINDOW = re.compile(r"(?P<days>[A-Za-z,\- ]+?)\s+(?P<start>\d\d:\d\d)-(?P<end>\d\d:\d\d)")
+_Moment = TypeVar("_Moment", int, datetime)
+_DAY_MINUTES = 24 * 60
+_WEEK_MINUTES = 7 * _DAY_MINUTES
+_AHEAD_DAYS = 8
+"""A weekly window recurs within this many days."""
+
+
+class AllowedHours(Strict):
+    """When the study may change its VMs."""
+
+    time_zone: str = Field(
+        description="Time zone of the windows: an IANA name, such as `Europe/Berlin` or `UTC`."
+    )
+    windows: tuple[str, ...] = Field(
+        min_length=1,
+        description=(
+            "Such as `Mon-Fri 20:00-06:00` or `Sat,Sun 00:00-24:00`: the days on which a window opens. "
+            "If it ends before it starts, it ends on the next day."
+        ),
+    )
+    restore_s: float = Field(
+        default=900, gt=0, description="Seconds kept free at a window's end for restoring the VMs."
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"'{value}' is not a time zone: use a name such as Europe/Berlin") from None
+        return value
+
+    @field_validator("windows")
+    @classmethod
+    def _are_windows(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            _parse(text)
+        return value
+
+    @property
+    def words(self) -> str:
+        """As text: `Mon-Fri 20:00-06:00 (Europe/Berlin)`."""
+        return f"{'; '.join(self.windows)} ({self.time_zone})"
+
+    @property
+    def longest_s(self) -> float | None:
+        """Length of the longest window by the clock, adjacent ones merged; None: it never closes."""
+        longest = max(end - start for start, end in _merged(self._minutes_of_fortnight()))
+        return None if longest >= _WEEK_MINUTES else longest * 60.0
+
+    def _minutes_of_fortnight(self) -> Iterator[tuple[int, int]]:
+        """Every window of two weeks, so that one that continues into the next week is complete."""
+        for text in self.windows:
+            days, start, length = _parse(text)
+            for day in days:
+                for begin in (day * _DAY_MINUTES + start, day * _DAY_MINUTES + start + _WEEK_MINUTES):
+                    yield begin, begin + length
+
+    def closes(self, now: datetime) -> datetime | None:
+        """When the window that is open at `now` ends, in the study's zone; None if none is open.
+
+        Adjacent windows count as one. The search ends after a week, so for hours that never close the result
+        is over a week ahead and moves on.
+        """
+        return next((end for start, end in self._merged(now) if start <= now < end), None)
+
+    def opens(self, now: datetime) -> datetime:
+        """When the next window after `now` opens, in the study's zone; for an open one, when it did."""
+        return next(start for start, end in self._merged(now) if end > now)
+
+    def _merged(self, now: datetime) -> list[tuple[datetime, datetime]]:
+        """The windows from yesterday on, in order, adjacent ones merged."""
+        zone = ZoneInfo(self.time_zone)
+        spans = _merged(self._spans(now.astimezone(zone).date() - timedelta(days=1)))
+        return [(start.astimezone(zone), end.astimezone(zone)) for start, end in spans]
+
+    def _spans(self, first: date) -> Iterator[tuple[datetime, datetime]]:
+        """In UTC, so that a night with a clock change has its true length."""
+        zone = ZoneInfo(self.time_zone)
+        for offset in range(_AHEAD_DAYS + 2):
+            day = first + timedelta(days=offset)
+            for text in self.windows:
+                days, start, length = _parse(text)
+                if day.weekday() in days:
+                    yield _at(day, start, zone), _at(day, start + length, zone)
+
+
+def _merged(spans: Iterable[tuple[_Moment, _Moment]]) -> list[tuple[_Moment, _Moment]]:
+    """Start and end of each in order, adjacent ones merged."""
+    merged: list[tuple[_Moment, _Moment]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _at(day: date, minutes: int, zone: ZoneInfo) -> datetime:
+    """A wall clock time on that day, or on the next one, in UTC."""
+    later, minute = divmod(minutes, _DAY_MINUTES)
+    clock = datetime.combine(day + timedelta(days=later), time(minute // 60, minute % 60), zone)
+    return clock.astimezone(UTC)
+
+
+def _parse(text: str) -> tuple[frozenset[int], int, int]:
+    """Days (0 is Monday), start and length in minutes. Raises ValueError with the correct form."""
+    match = _WINDOW.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"'{text}' is not a window: write it as Mon-Fri 20:00-06:00")
+    start, end = _minutes(match["start"], 23), _minutes(match["end"], 24)
+    return _days(match["days"]), start, (end - start) % _DAY_MINUTES or _DAY_MINUTES
+
+
+def _days(text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        start = _day(first)
+        end = _day(last) if dash else start
+        found |= {(start + step) % 7 for step in range((end - start) % 7 + 1)}
+    return frozenset(found)
+
+
+def _day(text: str) -> int:
+    name = text.strip().capitalize()
+    if name not in DAYS:
+        raise ValueError(f"'{text.strip()}' is not a day: use {', '.join(DAYS)}")
+    return DAYS.index(name)
+
+
+def _minutes(text: str, latest_hour: int) -> int:
+    hour, minute = (int(part) for part in text.split(":"))
+    if hour > latest_hour or minute > 59 or hour * 60 + minute > _DAY_MINUTES:
+        raise ValueError(f"'{text}' is not a time of day: use 00:00 to 24:00")
+    return hour * 60 + minute
+
 
 Acceptable = Literal["P13", "P14", "P21", "P22", "P23", "P24", "P26"]
 """Blocking findings of preflight that a study may accept."""

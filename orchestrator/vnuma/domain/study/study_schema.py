@@ -10,9 +10,17 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from vnuma.domain.arm.arm import Arm, ArmSettings, PhysicalCores, SetsVmSettings, declared
-from vnuma.domain.study.design import Design
-from vnuma.domain.study.hours import AllowedHours
-from vnuma.domain.study.study import Dataset, Evidence, Limits, Power, Published, Quiet, Study
+from vnuma.domain.study.study import (
+    AllowedHours,
+    Dataset,
+    Design,
+    Evidence,
+    Limits,
+    Power,
+    Published,
+    Quiet,
+    Study,
+)
 from vnuma.domain.vm.setting import needs_power_off
 from vnuma.domain.workloads.kinds import shipped
 

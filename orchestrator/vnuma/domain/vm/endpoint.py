@@ -6,7 +6,8 @@ only the server inside the VM falls silent and comes back with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Literal
@@ -138,3 +139,33 @@ def plain(address: str) -> str:
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped:
         return str(parsed.ipv4_mapped)
     return str(parsed)
+
+
+_ENTRY = re.compile(r"\s*(?P<port>[0-9]{1,5})\s*(?:\[\s*(?P<mask>-1|0[xX][0-9A-Fa-f]+|[0-9]+)\s*\])?\s*")
+
+
+def ports_of(setting: str) -> tuple[int, ...]:
+    """The ports of a setting, in order. Raises ValueError for an invalid one."""
+    found = []
+    for part in setting.split(","):
+        entry = _ENTRY.fullmatch(part)
+        if entry is None or not 0 < int(entry["port"]) < 65536:
+            raise ValueError(f"'{part.strip()}' in TcpPort '{setting}' is not a port")
+        found.append(int(entry["port"]))
+    return tuple(found)
+
+
+def node_mask(nodes: Iterable[int]) -> str:
+    """The mask of those SQLOS nodes: `0x3` for 0 and 1."""
+    return hex(sum(1 << node for node in set(nodes)))
+
+
+def mapped(before: str, ports: Sequence[int], nodes: Mapping[int, Sequence[int]]) -> str:
+    """The setting with one more port each for the first and the last memory node.
+
+    `before` stays in front, so that its clients keep their port; `nodes` are SQLOS nodes by memory node.
+    Neighbouring memory nodes may share a physical node; the first and the last are least likely to.
+    """
+    ends = (min(nodes), max(nodes))
+    extra = [f"{port}[{node_mask(nodes[node])}]" for port, node in zip(ports, ends, strict=False)]
+    return ",".join([before, *extra])

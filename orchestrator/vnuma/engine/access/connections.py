@@ -13,8 +13,7 @@ from pathlib import Path
 from vnuma import assets
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
-from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.errors import VCenterUnreachable
 from vnuma.logins import Logins, now_sharing, sharing
 from vnuma.sqlserver.client.driver import ENVIRONMENT_VARIABLE, Driver, discover

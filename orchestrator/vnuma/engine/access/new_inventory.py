@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
+from vnuma.engine.access.target import SqlTarget, VCenterTarget
 from vnuma.errors import InputError, reading, writing
 from vnuma.words.validation import messages
 

@@ -23,22 +23,22 @@ from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import Journal
-from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import (
+    PowerSwitch,
     Shaped,
     change_diff,
     change_document,
+    not_left_off,
     plan_shape,
     prediction_document,
     shape,
 )
-from vnuma.engine.cell.write_settings import not_left_off
 from vnuma.engine.design_check.check import CheckRequest, SqlServers, run_check
 from vnuma.engine.design_check.estates import read_target
 from vnuma.engine.instance.sql_identity import require_by_hand
 from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, retry_vcenter
-from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.findings import Permit
 from vnuma.errors import InputError, ThresholdMet
 from vnuma.estate.waivers import load
 from vnuma.sqlserver.client.connect import connect as connect_sql

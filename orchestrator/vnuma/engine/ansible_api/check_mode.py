@@ -21,13 +21,9 @@ from vnuma.engine.access.context import VmContext, open_context
 from vnuma.engine.access.target import Target
 from vnuma.engine.ansible_api.actions import UNCHANGED, Document, edits_diff, shaped_document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
-from vnuma.engine.cell.power_switch import POWER_OFF, POWER_ON
-from vnuma.engine.cell.shape import Shaped, look_and_plan
-from vnuma.engine.instance.instance_setting import Boot
-from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
-from vnuma.engine.instance.resource_pool import RESOURCE_POOL
-from vnuma.engine.instance.settings import SETTINGS, guest_of
+from vnuma.engine.cell.shape import POWER_OFF, POWER_ON, Shaped, look_and_plan
 from vnuma.engine.instance.sql_identity import Endpoint
+from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL, SETTINGS, Boot, guest_of
 from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.run_mark import marking

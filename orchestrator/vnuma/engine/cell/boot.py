@@ -3,36 +3,144 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from functools import partial
 
 from vnuma.domain.arm.effective import Judgement, judge
+from vnuma.domain.topology.evidence import LogEvidence
 from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.vm.change import value_words
+from vnuma.domain.vm.endpoint import VmSide
+from vnuma.domain.vm.facts import GuestTopology, HostFacts, VmFacts
+from vnuma.domain.vm.linux import LinuxFacts, same_uuid
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.context import VmContext
+from vnuma.engine.access.guest_shell import answering, facts_of
+from vnuma.engine.access.target import UNSHAPED
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell import evidence
-from vnuma.engine.cell.booted import GuestView, VsphereView, log_of, looked_at
 from vnuma.engine.cell.dataset import is_expected, note_lost
 from vnuma.engine.cell.evidence import pending_facts
-from vnuma.engine.cell.power_switch import PowerSwitch
-from vnuma.engine.cell.shape import own_settings, plan_shape
-from vnuma.engine.cell.shell_guest import proven_guest, shell_ready
+from vnuma.engine.cell.shape import PowerSwitch, own_settings, plan_shape
 from vnuma.engine.instance import sql_identity
-from vnuma.engine.instance.instance_setting import Boot
-from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
-from vnuma.engine.instance.settings import SETTINGS
-from vnuma.engine.lease.attempt import Attempt, step
+from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, SETTINGS, Boot
+from vnuma.engine.lease.attempt import Attempt, add_facts, step
+from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_hypervisor, on_vsphere, refuse_if_stopped, report_step
-from vnuma.errors import DatabaseMissing, TopologyMismatch
+from vnuma.errors import DatabaseMissing, TopologyMismatch, WrongServer
+from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.ready import QuietRule, Ready
-from vnuma.store import attempts
-from vnuma.vsphere import power, read
+from vnuma.store import attempts, facts
+from vnuma.store.rows import Vm
+from vnuma.vsphere import power, read, uptime
 from vnuma.vsphere.connect import Session, VmRef
+from vnuma.workloads.shell import Shell, linux_question
+
+
+@dataclass(frozen=True)
+class VsphereView:
+    """What vSphere shows of a boot: `powered_on_at` by vCenter's clock, `boot_time` by the host's."""
+
+    vm: VmFacts
+    host: HostFacts
+    powered_on_at: datetime
+    boot_time: datetime
+    side: VmSide
+    noted: sql_identity.PowerOn | None
+    log: evidence.Fetched
+    bios_uuid: str
+    """The firmware's UUID, which the guest shows too."""
+
+
+@dataclass(frozen=True)
+class GuestView:
+    """What the guest shows of a boot, and what a vmware.log proves of it. `boot` are facts for the store."""
+
+    guest: GuestTopology
+    boot: Mapping[str, object]
+    start: ErrorLog | None
+    log: LogEvidence
+
+
+def looked_at(context: VmContext, attempt: Attempt) -> VsphereView | None:
+    """What vSphere shows of this boot; None where nothing was booted. Raises HostChanged."""
+    looked = on_hypervisor(
+        context, attempt, "guest_ready", lambda session, ref, _: _look(context, attempt, session, ref)
+    )
+    if looked:
+        require_own_host(context.vm, looked.vm.host_name)
+    return looked
+
+
+def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) -> VsphereView:
+    vm, host = read.read_vm_on_host(session, ref)
+    side, booted = uptime.read_vm_side(session, ref), uptime.boot_time(session, ref)
+    noted = sql_identity.noted_power_on(context, attempt)
+    at = noted.at if noted and noted.at else uptime.powered_on_at(session, ref)
+    if noted and noted.at:
+        side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
+    fetched = evidence.fetch(session, vm, context.study.evidence)
+    return VsphereView(vm, host, at, booted, side, noted, fetched, read.bios_uuid(session, ref))
+
+
+def log_of(context: VmContext, attempt: Attempt, looked: VsphereView, guest: GuestTopology) -> LogEvidence:
+    """What this boot's vmware.log proves, beside the guest's own view."""
+    if looked.log.file is None:
+        return LogEvidence(why_not=looked.log.why_not)
+    age_s = looked.side.age_s
+    return evidence.evaluate(context.store, context.vm.id, attempt.id, looked.log.file, age_s, guest)
+
+
+PROOF = "guest_identity"
+"""Fact of an attempt: the firmware's UUID by which the guest was proven to be the VM's."""
+
+
+def shell_ready(context: VmContext, attempt: Attempt, looked: VsphereView) -> GuestView:
+    """Wait until the guest answers, and prove by its firmware's UUID that it is the VM's.
+
+    Raises MachineUnreachable at the deadline, WrongServer for another machine's shell, Interrupted.
+    """
+    heed = partial(refuse_if_stopped, context, "It waited for the guest.")
+    shell = answering(context.shell(), context.study.power.sql_timeout_s, heed)
+    seen = proven_guest(context.vm, shell, looked.bios_uuid)
+    add_facts(context, attempt, PROOF, {"uuid": looked.bios_uuid})
+    proven = log_of(context, attempt, looked, seen.topology)
+    return GuestView(seen.topology, {"linux": seen.kernel}, None, proven)
+
+
+def proven_guest(vm: Vm, shell: Shell, bios_uuid: str | None) -> LinuxFacts:
+    """What the shell's machine says of itself.
+
+    Raises WrongServer unless it is the VM with that firmware; or, where nothing boots it, the machine that
+    the run began with.
+    """
+    seen = facts_of(vm.name, shell.run(linux_question("/")))
+    if bios_uuid is None:
+        shown, wanted = seen.identity, vm.vm_key.removeprefix(UNSHAPED)
+        same = shown == wanted
+    else:
+        shown, wanted = seen.uuid, bios_uuid
+        same = same_uuid(shown, wanted)
+    if same:
+        return seen
+    raise WrongServer(
+        f"Ansible's connection to {vm.name} reaches another machine: it identifies itself as "
+        f"{shown or 'nothing'}, not as {wanted}. Nothing was written to it.",
+        fix="Correct ansible_host in the inventory.",
+    )
+
+
+def proven_uuid(context: VmContext) -> str | None:
+    """The UUID by which this run has proven the VM's guest; None where it never did, and wrote nothing."""
+    run, vm = context.run, context.vm
+    fact = context.store.ask(lambda read: facts.last_of_vm(read, run.id, vm.vm_key, PROOF))
+    return str(fact.value) if fact else None
+
 
 _HEED_S = 2.0
 """How often a wait for SQL Server looks whether the run is asked to stop."""

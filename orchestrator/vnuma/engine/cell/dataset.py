@@ -10,7 +10,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.journal import journal_of
-from vnuma.engine.cell.system_under_test import CellSystem
+from vnuma.engine.cell.measure_cell import CellSystem
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.baseline_document import NOT_KNOWN

@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
-from vnuma.domain.study.study import Study
+from vnuma.domain.study.study import Dataset, Study
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.cell.positive_control import placed
-from vnuma.engine.cell.system_under_test import CellSystem
-from vnuma.engine.lease.attempt import Attempt, add_facts, finish, step
-from vnuma.engine.lease.foreign_changes import refuse_foreign_changes
+from vnuma.engine.access.inventory import client_named
+from vnuma.engine.access.secrets import Private
+from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.instance import sql_identity
+from vnuma.engine.instance.sql_identity import kernel_baseline, require_proven
+from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL
+from vnuma.engine.lease.attempt import Attempt, add_facts, finish, say_step, step, undo_at_end
+from vnuma.engine.lease.foreign_changes import refuse_foreign_changes, refuse_settings
+from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_hypervisor
-from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
+from vnuma.errors import (
+    ConnectionDropped,
+    Interrupted,
+    MeasurementFailed,
+    PlacementNotProven,
+    SqlFailed,
+    SqlUnreachable,
+)
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import while_measuring
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import timed
-from vnuma.store import facts, samples
-from vnuma.store.rows import Outcome, Sample
+from vnuma.sqlserver.database import dataset
+from vnuma.sqlserver.instance.server import xtp_pages_kb
+from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
+from vnuma.store import facts, runs, samples
+from vnuma.store.rows import Outcome, Sample, StopRequest
 from vnuma.store.types import utc_now
 from vnuma.vsphere import counters, read
 from vnuma.vsphere.connect import VmRef
 from vnuma.vsphere.counters import Series
 from vnuma.vsphere.session import Session
+from vnuma.workloads.client import Client
 from vnuma.workloads.interface import (
     Bench,
+    Document,
     Query,
     Reading,
     SystemUnderTest,
@@ -36,6 +56,189 @@ from vnuma.workloads.interface import (
     require_declared,
     workload_named,
 )
+from vnuma.workloads.shell import Shell
+
+
+@dataclass(frozen=True)
+class CellSystem:
+    """`workloads.interface.SystemUnderTest` for one attempt at a cell."""
+
+    context: VmContext
+    attempt: Attempt
+
+    @property
+    def vm(self) -> str:
+        return self.context.vm.name
+
+    @property
+    def arm(self) -> str:
+        return self.attempt.arm
+
+    @property
+    def settings(self) -> Any:
+        """The workload's settings for this arm."""
+        return self.context.study.workload_of(self.attempt.arm)
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.context.study.dataset
+
+    @property
+    def server(self) -> SqlServer:
+        return self.context.sql()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the run's vCenter is the lab."""
+        return self.context.run.simulated is not None
+
+    @property
+    def shell(self) -> Shell:
+        return self.context.shell()
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """Work in the guest: with its SQL Server proven, or by its shell, with the target locked."""
+        context = self.context
+        if "sql_server" in context.study.workload.needs:
+            require_proven(context, self.attempt)
+            yield
+            return
+        with context.locked():
+            context.fence()
+            yield
+
+    def client(self, name: str | None) -> Client:
+        """The client machine. Raises InputError when the run's inventory does not have it."""
+        private = Private.read()
+        where = private.inventory if private else self.context.run.inventory
+        return client_named(Path(where or "inventory"), name)
+
+    def say(self, words: str) -> None:
+        """Show the cell's current step in the progress."""
+        say_step(self.context, self.attempt, f"measure {words}")
+
+    def record(self, scope: str, document: Mapping[str, object]) -> None:
+        """Store facts of this attempt."""
+        add_facts(self.context, self.attempt, scope, document)
+
+    def remember(self, scope: str, document: Mapping[str, object]) -> None:
+        """Store facts of this VM in this run."""
+        with self.context.store.write() as write:
+            facts.add_vm_facts(write, self.context.vm.id, scope, dict(document))
+
+    def remembered(self, scope: str) -> Document:
+        """The latest value of each of the VM's facts in that scope, in this run."""
+        known = self.context.store.ask(lambda read: facts.facts_of_run(read, self.context.run.id, scope))
+        return {
+            fact.key: fact.value
+            for fact in known
+            if fact.vm_id == self.context.vm.id and fact.attempt_id is None
+        }
+
+    def stop_if_asked(self) -> None:
+        """Raise between iterations if a stop was requested or the allowed hours end. Samples are kept."""
+        run = self.context.run.name
+        refuse_if_over(self.context.study, run, utc_now())
+        asked = self.context.store.ask(lambda read: runs.get_run(read, run).stop_requested)
+        if asked is StopRequest.NOW:
+            raise Interrupted(f"{run} was asked to stop.", fix=f"vnuma run --resume {run}")
+
+    @contextmanager
+    def process_affinity(self, wanted: str) -> Iterator[None]:
+        """Limit SQL Server's process affinity inside the `with`, then restore the baseline's."""
+        journal = journal_of(self.context)
+        with PROCESS_AFFINITY.put_back(self.context.vm, self.server, journal):
+            PROCESS_AFFINITY.switch(self.server, wanted, journal)
+            yield
+
+    def resource_pool(self, percent: int) -> None:
+        """Create our pool with that share of memory and bind the study's database to it, up to the
+        restore.
+        """
+        RESOURCE_POOL.hold(self.server, self.dataset.database, percent, journal_of(self.context))
+
+    @contextmanager
+    def kernel_settings(self) -> Iterator[None]:
+        """Set the guest's kernel settings inside the `with`, then restore the baseline's, or this boot's."""
+        wanted = self.settings.kernel_settings()
+        now = sql_identity.read_kernel(self.shell, wanted) if wanted else {}
+        known = kernel_baseline(self.context.vm) or now
+        before = {name: value for name, value in known.items() if name in wanted}
+        journal = journal_of(self.context)
+        absent = sorted(set(wanted) - set(before))
+        if absent:
+            raise MeasurementFailed(f"{self.vm}: its kernel has no {', '.join(absent)}.", fix="Write keep.")
+        refuse_settings(self.vm, sql_identity.foreign_changes(before, wanted, now))
+        with undo_at_end(lambda: sql_identity.switch(self.shell, before, wanted, journal)):
+            sql_identity.switch(self.shell, wanted, now, journal)
+            yield
+
+
+SCOPE = "control"
+PROVEN_SHARE = 0.9
+"""At least this share of the new tables' pages must be on the one node."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What was proven: pages (KB of growth, by memory node) on `data_node`, work only on `worker_node`."""
+
+    data_node: int
+    worker_node: int
+    grown_kb: Mapping[int, int]
+    share: float
+    worker_cpus: tuple[int, ...]
+
+
+@contextmanager
+def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
+    """Keep data and work on two vNUMA nodes, then restore process affinity; does nothing for other arms.
+
+    Raises PlacementNotProven, SqlFailed, SqlUnreachable.
+    """
+    if attempt.arm != context.study.control_arm:
+        yield
+        return
+    with PROCESS_AFFINITY.put_back(context.vm, context.sql(), journal_of(context)):
+        add_facts(context, attempt, SCOPE, {"placement": asdict(_place(context, attempt))})
+        yield
+
+
+def _place(context: VmContext, attempt: Attempt) -> Placement:
+    server, journal, study = context.sql(), journal_of(context), context.study
+    say_step(context, attempt, "measure control: placing the tables")
+    with connect(server) as connection:
+        nodes = cpus_by_memory_node(connection)
+        if len(nodes) < 2:
+            raise PlacementNotProven(
+                f"{context.vm.name}: the guest has one vNUMA node, so no memory in it is remote.",
+                fix="The control needs a reference arm with two or more nodes; or set design.control: none.",
+            )
+        data_node, worker_node = min(nodes), max(nodes)  # neighbours may share a host node
+        dataset.drop(connection, study.dataset.database)
+        empty = xtp_pages_kb(connection)
+    PROCESS_AFFINITY.switch(server, affinity_to(nodes[data_node]), journal)
+    system = CellSystem(context, attempt)
+    system.record("dataset", workload_named(study.workload.name).prepare(system))
+    with connect(server) as connection:
+        grown = _growth(empty, xtp_pages_kb(connection))
+    PROCESS_AFFINITY.switch(server, affinity_to(nodes[worker_node]), journal)
+    share = grown.get(data_node, 0) / sum(grown.values()) if grown else 0.0
+    if share < PROVEN_SHARE:
+        raise PlacementNotProven(
+            f"{context.vm.name}: {share * 100:.0f}% of the tables' pages are on vNUMA node "
+            f"{data_node}, where they were made; proof needs {PROVEN_SHARE * 100:.0f}% ({grown} KB by "
+            "node).",
+            fix="Check the guest's free memory by node (sys.dm_os_memory_nodes).",
+        )
+    return Placement(data_node, worker_node, grown, share, nodes[worker_node])
+
+
+def _growth(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
+    """Growth in KB by memory node; 0 for a node that released pages."""
+    grown = {node: pages - before.get(node, 0) for node, pages in after.items()}
+    return {node: kb for node, kb in grown.items() if kb > 0}
 
 
 @dataclass(frozen=True)

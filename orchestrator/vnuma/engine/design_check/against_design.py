@@ -11,7 +11,7 @@ from pathlib import Path
 from pyVmomi import vmodl
 
 from vnuma.checks.against_design import Difference, Drift, DriftedVm, compare_with_design
-from vnuma.domain.vm.config_event import Author, ConfigEvent, last_change
+from vnuma.domain.vm.change import Author, ConfigEvent, last_change
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target

@@ -2,33 +2,113 @@
 
 from __future__ import annotations
 
+import platform
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
+from vnuma import __version__, lab
+from vnuma.domain.study.order import METHOD
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.linux import LinuxFacts
 from vnuma.domain.vm.role import LOGIN
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access import guest_shell
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
+from vnuma.engine.access.places import audit_file, store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.notify import TEST, VARIABLE, Notifier, event_line, ready_channels
 from vnuma.engine.preflight.findings import Finding
-from vnuma.engine.preflight.server_findings import server_findings, unencrypted_connection, unused_login
-from vnuma.engine.preflight.surroundings import vm_findings
-from vnuma.errors import VmNotFound, VnumaError
+from vnuma.engine.preflight.preflight import (
+    server_findings,
+    unencrypted_connection,
+    unused_login,
+    vm_findings,
+)
+from vnuma.errors import DriverMissing, EnvironmentProblem, VmNotFound, VnumaError
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.instance import server as sql_facts
+from vnuma.store.place import parse_place
+from vnuma.store.schema import HEAD
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.words.provenance import why_no_hardware
 from vnuma.workloads.page_cache.obstacles import obstacles_of_guest
 from vnuma.workloads.shell import linux_question
+
+PACKAGES = ("ansible-core", "ansible-runner", "pyvmomi", "pyodbc", "SQLAlchemy", "numpy", "scipy", "pandas")
+"""Whose versions a bug report needs; pandas is an extra."""
+
+_PIP_TIMEOUT_S = 300
+
+
+def machine_document() -> dict[str, Any]:
+    """Versions of all that figures and stores depend on. What is missing is null, a driver with a reason."""
+    built = lab.find_built()
+    driver: dict[str, str | None]
+    try:
+        from vnuma.sqlserver.client.driver import discover  # noqa: PLC0415 - that it is missing is an answer
+
+        found = discover()
+        driver = {"name": found.name, "version": found.version, "reason": None}
+    except DriverMissing as error:
+        driver = {"name": None, "version": None, "reason": f"{error.what} {error.fix}"}
+    return {
+        "schema": "vnuma/version/1",
+        "vnuma": __version__,
+        "method": METHOD,
+        "store": {"schema": HEAD, "sqlite": sqlite3.sqlite_version},
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "odbc": driver,
+        "lab": str(built) if built else None,
+        "packages": {name: _installed(name) for name in PACKAGES},
+    }
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def machine_lines() -> list[str]:
+    """Python, lab and ODBC driver, the store and its audit log, in a line each."""
+    has, place = machine_document(), parse_place(store_url())
+    odbc = has["odbc"]
+    driver = f"none: {odbc['reason']}" if odbc["reason"] else f"{odbc['name']} {odbc['version']}"
+    return [
+        f"vnuma   {has['vnuma']}, Python {has['python']}",
+        f"lab     {has['lab'] or 'not built yet: vnuma lab build'}",
+        f"ODBC    {driver}",
+        f"store   {place}",
+        f"audit   {audit_file(place)}",
+    ]
+
+
+def fetch_odbc_wheel() -> None:
+    """Install the wheel into this environment. Raises EnvironmentProblem with pip's last words."""
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "mssql-python-odbc"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=_PIP_TIMEOUT_S, umask=0o022
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise EnvironmentProblem(
+            f"pip could not install mssql-python-odbc: {last[0]}",
+            fix="Check the network. Installed by pipx: pipx inject vnuma mssql-python-odbc. "
+            "By uv: uv tool install --with mssql-python-odbc FILE.",
+        )
 
 
 def diagnose(targets: Mapping[str, Target], inventory: Path) -> list[Diagnosis]:

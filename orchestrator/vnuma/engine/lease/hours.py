@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from vnuma.domain.study.cell_time import assumed_cell_seconds
+from vnuma.domain.study.order import assumed_cell_seconds
 from vnuma.domain.study.study import Study
 from vnuma.errors import Interrupted, PreflightBlocked
 from vnuma.store.rows import AttemptLine, Outcome

@@ -2,24 +2,520 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.facts import Subject
 from vnuma.checks.rule import Finding as RuleFinding
 from vnuma.checks.rule import Severity
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.domain.arm.desired_settings import desired_settings
-from vnuma.domain.study.cell_time import assumed_cell_seconds
+from vnuma.domain.arm.desired_settings import desired_settings, vcpus_of
+from vnuma.domain.study.order import assumed_cell_seconds
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SINCE
+from vnuma.domain.vm.endpoint import Identity, IdentityComparison, compare
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.vm.setting import Power
+from vnuma.domain.vm.role import LOGIN, READS_STATE
+from vnuma.domain.vm.setting import Power, Settings
+from vnuma.domain.vm.surroundings import ServerUse, Surroundings
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.access.inventory import client_named
+from vnuma.engine.access.target import Target
+from vnuma.engine.cell.shape import plan_shape
 from vnuma.engine.design_check.check import merge_arms, study_subjects
+from vnuma.engine.instance import sql_settings
+from vnuma.engine.instance.sql_identity import STATED
 from vnuma.engine.lease.hours import LONGER, why_never
 from vnuma.engine.lease.run_mark import parse_mark
-from vnuma.engine.preflight.findings import Finding, worst_first
-from vnuma.errors import ArmImpossible
+from vnuma.engine.preflight.findings import Finding, some_of, worst_first
+from vnuma.errors import ArmImpossible, DriverMissing, EnvironmentProblem, LoginRefused, PrivilegeMissing
+from vnuma.sqlserver.client.connect import connect, located
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import ownership
+from vnuma.sqlserver.instance import other_users
+from vnuma.sqlserver.instance.endpoint import answers
+from vnuma.sqlserver.instance.server import read_permissions
+from vnuma.workloads.client import client_host, driver_on
+from vnuma.workloads.interface import Obstacle, workload_named
+
+_RECENT_MINUTES = 10.0
+_UNLIMITED = {
+    "memory": "Set the limit to Unlimited: ESXi reclaims memory above it from the guest, and refuses a full "
+    "reservation.",
+    "CPU": "Set the limit to Unlimited: ESXi makes vCPUs wait once the VM has used it up.",
+}
+
+
+def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
+    """Findings about the VM's surroundings in vSphere."""
+    yield from _manager_findings(name, seen)
+    yield from _device_findings(name, seen)
+    if seen.host_trouble:
+        yield Finding.block(
+            "P36",
+            f"{name} could not be powered on again: {seen.host_trouble}",
+            "End the host's maintenance or reconnect it, or move the VM, then start again.",
+        )
+    for limit in seen.limits:
+        unit = "MB" if limit.resource == "memory" else "MHz"
+        where = "a resource pool above it" if limit.of_pool else "the VM itself"
+        yield Finding(
+            "P37",
+            "block" if limit.resource == "memory" else "warn",
+            f"{name} can use only {limit.limit:,} of its {limit.has:,} {unit} of {limit.resource}, because "
+            f"of a limit on {where}.",
+            _UNLIMITED[limit.resource],
+        )
+    if seen.neighbours:
+        many = len(seen.neighbours)
+        yield Finding.warn(
+            "P10",
+            f"{many} other {'VM runs' if many == 1 else 'VMs run'} on {host}: {some_of(seen.neighbours)}.",
+            "Move them away during the study, or expect noise from them.",
+        )
+    if seen.moved_minutes_ago is not None and seen.moved_minutes_ago < _RECENT_MINUTES:
+        yield Finding.warn(
+            "P19",
+            f"{name} was moved to {host} {seen.moved_minutes_ago:.0f} minutes ago.",
+            "Find out who moves it, and keep it there during the study.",
+        )
+    if seen.free_licence:
+        yield Finding.block(
+            "P18",
+            f"{host} has the free hypervisor's licence, whose API only reads (RestrictedVersion).",
+            "Use a licensed or evaluation host.",
+        )
+
+
+def _manager_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
+    """Other software that manages the VM or works on it."""
+    if seen.fault_tolerance:
+        yield Finding.block(
+            "P08",
+            f"{name} is protected by Fault Tolerance; it can be neither reconfigured nor measured alone.",
+            "Study a clone, or turn Fault Tolerance off.",
+        )
+    if seen.running_tasks:
+        yield Finding.block(
+            "P09",
+            f"vSphere is running tasks on {name}: {some_of(seen.running_tasks)}.",
+            "Wait until these tasks have ended.",
+        )
+    if seen.high_availability:
+        yield Finding.warn(
+            "P11",
+            f"vSphere HA protects {name}: if its host fails, it starts on another host.",
+            "Set its HA restart priority to Disabled during the study.",
+        )
+    if seen.admission_control:
+        yield Finding.warn(
+            "P41",
+            f"vSphere HA's admission control may refuse to power {name} on: it keeps capacity of the cluster "
+            "free for failovers.",
+            "Reserve no more in an arm than the VM does now; or relax admission control during the study.",
+        )
+    if seen.heartbeat_watched:
+        yield Finding.warn(
+            "P38",
+            f"vSphere HA's VM monitoring watches {name}: it resets the VM when VMware Tools send no "
+            "heartbeat, which a slow boot or a busy guest can cause.",
+            "Set its VM monitoring to Disabled (VM overrides of the cluster) during the study.",
+        )
+    if seen.change_tracking:
+        yield Finding.warn(
+            "P12",
+            f"Changed block tracking is on: a backup of {name} may start during the study.",
+            "Suspend its backup job, or run the study outside the backup hours: allowed_hours.",
+        )
+    if seen.managed_by:
+        yield Finding.warn(
+            "P17",
+            f"{name} is managed by {seen.managed_by}, which may undo or forbid changes.",
+            "Ask its administrator first.",
+        )
+
+
+def _device_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
+    if seen.shared_disks:
+        yield Finding.block(
+            "P13",
+            f"{name} shares disks with other VMs: {some_of(seen.shared_disks)}.",
+            "Study a clone with its own disks.",
+        )
+    if seen.raw_disks:
+        yield Finding.block(
+            "P14",
+            (
+                f"{name} has raw disks (RDM): {some_of(seen.raw_disks)}. A clone may still use production's "
+                "disks."
+            ),
+            "Study a clone on virtual disks.",
+        )
+    if seen.passthrough:
+        yield Finding.warn(
+            "P15",
+            f"{name} has passthrough devices, which need all memory reserved: {some_of(seen.passthrough)}.",
+            "Keep memory_reservation: locked in every arm.",
+        )
+    if seen.virtual_tpm or seen.encrypted:
+        yield Finding.warn(
+            "P16",
+            f"{name} has {'a virtual TPM' if seen.virtual_tpm else 'encrypted disks'}: "
+            "each power-on needs vCenter's key provider.",
+            "Make sure that the key provider is available during the whole study.",
+        )
+
+
+def passthrough_findings(study: Study, vm: VmFacts, host: HostFacts, seen: Surroundings) -> Iterator[Finding]:
+    """Arms that do not reserve all memory of a VM with passthrough devices: ESXi refuses that power-on."""
+    for label in study.labels if seen.passthrough else ():
+        arm = study.arm(label)
+        try:
+            settings = {**vm.settings, **desired_settings(arm, vm, host)}
+        except ArmImpossible:
+            continue  # reported for the arm itself
+        reserved = settings.get("memoryReservation")
+        all_reserved = settings.get("memoryReservationLockedToMax") is True or (
+            isinstance(reserved, int) and reserved == settings["memoryMB"]
+        )
+        if not all_reserved:
+            yield Finding.block(
+                "P15",
+                f"{vm.name} has passthrough devices ({some_of(seen.passthrough)}), and could not be powered "
+                f"on in arm {arm.label}, which does not reserve all memory.",
+                "Set memory_reservation: locked in that arm.",
+            )
+
+
+def accepted(study: Study, finding: Finding) -> Finding:
+    """The finding after the study's `accept`: an accepted one only warns."""
+    if finding.severity == "block" and finding.id in study.accept:
+        return replace(finding, severity="warn", what=f"{finding.what} Accepted by the study.")
+    return finding
+
+
+_BY_ADDRESS = Identity()
+
+
+def server_use_findings(
+    name: str, guest_name: str | None, found: ServerUse, *, test_clone: bool, identity: Identity = _BY_ADDRESS
+) -> Iterator[Finding]:
+    """Other users of this SQL Server, as it reports them. `guest_name` is the guest's name in
+    VMware Tools.
+    """
+    if found.machine_name and guest_name and _short(found.machine_name) != _short(guest_name):
+        yield Finding(
+            "P27",
+            "warn" if identity.is_stated else "block",
+            (
+                f"The SQL Server of {name} runs on {found.machine_name}, but the VM's guest is called "
+                f"{guest_name}."
+            ),
+            f"Correct vnuma_sql.host: vnuma would measure another machine. {STATED}",
+        )
+    if found.replica_databases:
+        yield _depended_on("P21", name, "an availability group", found.replica_databases)
+    elif found.availability_groups:
+        yield Finding.warn(
+            "P21", f"Availability groups are enabled on {name}; no database is in one.", "None needed."
+        )
+    if found.clustered:
+        yield Finding.block(
+            "P22",
+            f"SQL Server on {name} is a failover cluster instance: shutting it down causes a failover.",
+            "Study a stand-alone instance.",
+        )
+    if found.replicated:
+        yield _depended_on("P23", name, "replication", found.replicated)
+    if found.log_shipped:
+        yield _depended_on("P24", name, "log shipping", found.log_shipped)
+    if found.backups:
+        yield Finding.block(
+            "P25", f"Backups run on {name}: {some_of(found.backups)}.", "Wait until they have ended."
+        )
+    if found.sessions:
+        yield Finding(
+            "P26",
+            "warn" if test_clone else "block",
+            f"{len(found.sessions)} other sessions are open on {name}: "
+            f"{some_of(tuple(dict.fromkeys(found.sessions)))}.",
+            "Close them: each power-cycle ends them, and their work adds noise.",
+        )
+    if found.not_seen:
+        yield Finding.warn(
+            "P20",
+            f"This login cannot read {', '.join(found.not_seen)} on {name}: not evaluated.",
+            "Grant it VIEW SERVER STATE, and for log shipping SELECT on msdb.dbo.log_shipping_%.",
+        )
+
+
+def identity_findings(name: str, where: str, found: IdentityComparison) -> Iterator[Finding]:
+    """Whether SQL Server at `where` runs in this VM, as far as the facts show."""
+    if found.address == "contradicts":
+        yield Finding.block(
+            "P31",
+            f"{where} is not the SQL Server of {name}: {found.contradictions[0]}.",
+            f"Correct vnuma_sql.host. {STATED}",
+        )
+    if found.uptime == "contradicts":
+        yield Finding.block(
+            "P32",
+            f"{where} is not the SQL Server of {name}: {found.contradictions[-1]}.",
+            (
+                "Correct vnuma_sql.host: this server started before the VM was powered on, so it does not "
+                "run in it."
+            ),
+        )
+    if found.missing and not found.contradictions:
+        yield Finding.warn(
+            "P33",
+            f"Not proven yet that {where} is the SQL Server of {name}: {found.missing}.",
+            "A run needs no fix: its first power-cycle proves it, and nothing is written before that.",
+        )
+
+
+def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
+    """Ask SQL Server who else uses it; if that fails, one finding says why.
+
+    Raises DriverMissing.
+    """
+    server = sql_server(target)
+    if vm.power is not Power.ON:
+        answer = answers(server) if vm.power is Power.OFF else None
+        return [
+            Finding.block(
+                "P32",
+                f"{server.where} is not the SQL Server of {vm.name}: the VM is off, and {answer.what}.",
+                "Correct vnuma_sql.host.",
+            )
+            if answer
+            else _use_not_evaluated(vm.name, "it is powered off.", "Power it on")
+        ]
+    try:
+        with connect(server) as connection:
+            found = other_users.read_use(connection)
+    except DriverMissing:  # a fault of this machine, which every cell would meet
+        raise
+    except LoginRefused as error:  # no cell could log in either, and each attempt counts towards a lock-out
+        refused = f"The study could not log in to SQL Server on {vm.name}: {error.what}"
+        return [Finding.block("P20", refused, error.fix or "Correct vnuma_sql.user and its password.")]
+    except EnvironmentProblem as error:
+        return [_use_not_evaluated(vm.name, error.what, error.fix)]
+    known_by = target.server.known_by
+    findings = server_use_findings(
+        vm.name, seen.guest_name, found, test_clone=target.test_clone, identity=known_by
+    )
+    if seen.running is None or found.side is None:
+        return list(findings)
+    likeness = compare(seen.running, found.side, known_by)
+    return [*findings, *identity_findings(vm.name, server.where, likeness)]
+
+
+def unencrypted_connection(target: Target) -> Iterator[Finding]:
+    """Protection of the connection to SQL Server that the inventory turns off."""
+    sql = target.server
+    if sql.encrypt == "no":
+        yield Finding.warn(
+            "P35",
+            f"The session with SQL Server on {target.name} is not encrypted (encrypt: no): anyone on "
+            "the network path can read and change it, and can get the password by refusing encryption.",
+            "Write encrypt: mandatory, and name the CA of its certificate in vnuma_sql.ca_file.",
+        )
+    elif sql.trust_server_certificate:
+        yield Finding.warn(
+            "P35",
+            f"The certificate of SQL Server on {target.name} is not verified "
+            "(trust_server_certificate: true): anyone on the network path can impersonate the server "
+            "and get the password.",
+            "Name the CA of its certificate in vnuma_sql.ca_file, and remove trust_server_certificate.",
+        )
+
+
+def unused_login(target: Target) -> Iterator[Finding]:
+    """A SQL login in the inventory that nobody uses, because Kerberos logs in."""
+    sql = target.server
+    if sql.kerberos and (sql.user or sql.password):
+        given = " and ".join(
+            name for name, value in (("user", sql.user), ("password", sql.password)) if value
+        )
+        yield Finding.warn(
+            "P39",
+            f"vnuma_sql of {target.name} has {given} and kerberos: true: vnuma logs in by Kerberos and does "
+            f"not use {given}.",
+            f"Remove {given}; or, to use the SQL login, remove kerberos: true.",
+        )
+
+
+def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
+    """Who else uses SQL Server was not evaluated; `fix` makes it possible."""
+    remedy = (fix or "Fix this").rstrip(".")
+    return Finding.warn(
+        "P20",
+        f"Other users of SQL Server on {name} were not evaluated: {why}",
+        f"{remedy}. Then run the command again, or make sure that nobody else uses this SQL Server.",
+    )
+
+
+def _depended_on(id_: str, name: str, what: str, databases: tuple[str, ...]) -> Finding:
+    return Finding.block(
+        id_,
+        f"Databases on {name} are part of {what}: {some_of(databases)}.",
+        "Study a clone on an isolated network, removed from it.",
+    )
+
+
+def _short(name: str) -> str:
+    """The NetBIOS name: Windows cuts MachineName after 15 characters, and Tools may append the domain."""
+    return name.partition(".")[0].casefold()[:15]
+
+
+WORKLOAD = "P29"
+
+
+def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding]:
+    """Findings that prevent the workload from running; they block. An unreachable server is a warning.
+
+    Raises DriverMissing.
+    """
+    if vm.power is not Power.ON:
+        return [_not_asked(study, f"{vm.name} is powered off.", "Power it on")]
+    workload = workload_named(study.workload.name)
+    found: list[Obstacle] = []
+    rights: list[Finding] = []
+    try:
+        server = sql_server(target)
+        with connect(server) as connection:
+            rights = list(_lacking_rights(study, vm.name, connection))
+            found += workload.obstacles(connection, study.workload, study.dataset)
+            found += sql_settings.obstacles(study, server, connection)
+    except PrivilegeMissing as error:  # every cell would meet it too
+        found.append(Obstacle(error.what, error.fix or ""))
+    except DriverMissing:
+        raise
+    except EnvironmentProblem as error:
+        return [_not_asked(study, error.what, error.fix)]
+    return [*rights, *(Finding.block(WORKLOAD, one.what, one.fix) for one in found)]
+
+
+def _lacking_rights(study: Study, vm: str, connection: pyodbc.Connection) -> Iterator[Finding]:
+    """The rights that the study's login lacks: found now, not in the first cell."""
+    may = read_permissions(connection)
+    own = study.workload.waits_for() is None and ownership.state(connection, study.dataset.database) is None
+    for right in LOGIN if own else (READS_STATE,):
+        if not right.held(may):
+            name = right.named_for(may)
+            yield Finding.block(
+                "P00",
+                f"the login for SQL Server on {vm} lacks {name}, needed for {right.purpose}.",
+                f"GRANT {name} TO the login.",
+            )
+
+
+def _not_asked(study: Study, why: str, fix: str | None) -> Finding:
+    remedy = (fix or "Fix this").rstrip(".")
+    return Finding.warn(
+        WORKLOAD,
+        f"Whether the workload {study.workload.name} can run was not evaluated: {why}",
+        f"{remedy}, then start again; otherwise the first cell will show it.",
+    )
+
+
+_BROWSER_S = 5.0
+
+
+def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -> dict[str, list[Finding]]:
+    """What prevents that host from calling each VM's SQL Server, by VM. Changes nothing.
+
+    `targets` are the VMs that are on. Raises InputError as `client_named` does.
+    """
+    client = client_named(inventory, name)
+    found: dict[str, list[Finding]] = {}
+    try:
+        with client_host(client) as (host, hello):
+            for vm, target in targets.items():
+                server = located(sql_server(target), _BROWSER_S)
+                driver_on(client, hello, server.driver)
+                if why := host.why_not(server.host, server.port):
+                    what = f"{client.name} does not reach SQL Server at {server.where}: {why}."
+                    found[vm] = [_block(what, "Open its firewall for that machine, or name another client.")]
+    except EnvironmentProblem as error:
+        return {vm: [_block(error.what, error.fix or "")] for vm in targets}
+    return found
+
+
+def _block(what: str, fix: str) -> Finding:
+    return Finding.block(WORKLOAD, what, fix)
+
+
+_INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more vCPUs; or disable it."
+
+
+def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    """Findings about the two vNUMA nodes on two physical nodes that some workloads need in every arm, and the
+    positive control in its own.
+    """
+    remote = study.workload.needs_remote_memory
+    if not remote and study.control_arm is None:
+        return
+    who = f"workload {study.workload.name}" if remote else "design.control"
+    if len(host.numa_nodes) < 2:
+        yield _one_host_node(who, host)
+        return
+    for label in study.labels if remote else (study.reference,):
+        yield from _two_nodes(study, label, who, vm, host)
+
+
+def _one_host_node(who: str, host: HostFacts) -> Finding:
+    """A host with one node has no remote memory, whatever the arms are."""
+    return Finding.block(
+        "C03",
+        f"{who} needs vNUMA nodes on two physical nodes, but {host.name} has one NUMA node.",
+        "Use a host with two NUMA nodes and no node interleaving in its BIOS; or disable it.",
+    )
+
+
+def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    arm = study.arm(label)
+    try:
+        prediction = plan_shape(arm, vm, host).prediction
+        settings = {**vm.settings, **desired_settings(arm, vm, host)}
+    except ArmImpossible:
+        return  # reported for the arm itself
+    fewest = min((prediction.vnuma_nodes, *prediction.alternatives))
+    if prediction.vnuma_nodes < 2:
+        yield Finding.block(
+            "C01",
+            f"{who} needs two vNUMA nodes, but arm {arm.label} gives the guest "
+            f"{prediction.vnuma_nodes}: {prediction.because}.",
+            _INSTEAD,
+        )
+        return
+    if fewest < 2:
+        yield Finding.warn(
+            "C02",
+            f"Arm {arm.label} may give the guest {fewest} vNUMA node; {who} then fails.",
+            "Run one block first.",
+        )
+    vcpus = vcpus_of(arm, vm)
+    nodes = physical_nodes(vcpus, settings, host)
+    if nodes < 2:
+        yield Finding.block(
+            "C03",
+            f"{who} needs vNUMA nodes on two physical nodes, but the {vcpus} vCPUs of arm {arm.label} "
+            f"fit on one node of {host.name}: all memory would be local.",
+            _INSTEAD,
+        )
+
+
+def physical_nodes(vcpus: int, settings: Settings, host: HostFacts) -> int:
+    """The fewest host nodes that the VM may run on, by its CPU affinity or else its size."""
+    affinity = settings.get("cpuAffinity")
+    if isinstance(affinity, tuple) and affinity:
+        return sum(bool(set(affinity) & set(node.cpus)) for node in host.numa_nodes)
+    return min(len(host.numa_nodes), -(-vcpus // host.cores_per_node))
+
 
 LOCK = "P28"
 """Another study's lock; on its own it has its own exit code."""

@@ -18,11 +18,10 @@ from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, stud
 from vnuma.engine.access.guest_shell import PlayedShell, answering
 from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.audit.journal import Journal, journal_of
-from vnuma.engine.cell.shell_guest import proven_guest, proven_uuid
-from vnuma.engine.instance import kernel
-from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
-from vnuma.engine.instance.settings import to_restore
-from vnuma.engine.instance.sql_identity import Endpoint
+from vnuma.engine.cell.boot import proven_guest, proven_uuid
+from vnuma.engine.instance import sql_identity
+from vnuma.engine.instance.sql_identity import KERNEL, Endpoint, kernel_baseline
+from vnuma.engine.instance.sql_settings import to_restore
 from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings, refuse_altered
 from vnuma.engine.lease.foreign_changes import written
 from vnuma.engine.lease.run_mark import foreign_mark
@@ -251,12 +250,12 @@ class GuestRestoration:
         vm, held = self.context.vm, self.context.study.workload.kernel_settings()
         before = self._before()
         now = self._now(before)
-        foreign = kernel.foreign_changes(before, held, now)
+        foreign = sql_identity.foreign_changes(before, held, now)
         theirs = kept_settings(vm.name, foreign, self.choice, _choose(vm.name))
         return {
-            name: Edit(kernel.key(name), now.get(name), value)
+            name: Edit(sql_identity.key(name), now.get(name), value)
             for name, value in before.items()
-            if now.get(name) != value and kernel.key(name) not in theirs
+            if now.get(name) != value and sql_identity.key(name) not in theirs
         }
 
     def differences(self) -> list[Difference]:
@@ -264,7 +263,7 @@ class GuestRestoration:
         before, held = kernel_baseline(self.context.vm), self.context.study.workload.kernel_settings()
         now = self._now(before)
         return [
-            Difference(kernel.key(name), value, now.get(name), by)
+            Difference(sql_identity.key(name), value, now.get(name), by)
             for name, value in before.items()
             for by in ["us" if name in held and now.get(name) == held[name] else "somebody else"]
             if now.get(name) != value
@@ -286,7 +285,7 @@ class GuestRestoration:
             proven_guest(vm, shell, self.bios_uuid)
             workload_named(context.study.workload.name).remove(shell, context.study.workload)
             edits = self.edits()
-            kernel.switch(
+            sql_identity.switch(
                 context.shell(),
                 {name: str(edit.after) for name, edit in edits.items()},
                 {name: str(edit.before) for name, edit in edits.items()},
@@ -299,7 +298,7 @@ class GuestRestoration:
         return replace(done, settings=done.settings + len(before), equal=equal, changes=changes)
 
     def _now(self, names: dict[str, str]) -> dict[str, str]:
-        return kernel.read(self.context.shell(), names) if names else {}
+        return sql_identity.read_kernel(self.context.shell(), names) if names else {}
 
     def _before(self) -> dict[str, str]:
         """The values before the run of those settings that the study holds during a pass."""
@@ -362,7 +361,7 @@ def find_baseline(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
 def baseline_values(vm: Vm) -> tuple[str | None, dict[str, Value]]:
     """Its power state and settings before the run; a target that nothing shapes has only kernel settings."""
     if isinstance(vm.baseline, dict) and KERNEL in vm.baseline:
-        return None, {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
+        return None, {sql_identity.key(name): value for name, value in kernel_baseline(vm).items()}
     return str(baseline_power(vm)), baseline_settings(vm)
 
 

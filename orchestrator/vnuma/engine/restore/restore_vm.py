@@ -17,11 +17,9 @@ from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import Journal, edits_of
 from vnuma.engine.cell import evidence
-from vnuma.engine.cell.power_switch import POWER_OFF, Fence, PowerSwitch
-from vnuma.engine.cell.write_settings import WRITE_TRIES, not_left_off, write_settings
-from vnuma.engine.instance.instance_setting import wait_for_server
-from vnuma.engine.instance.settings import Baselined
+from vnuma.engine.cell.shape import POWER_OFF, WRITE_TRIES, Fence, PowerSwitch, not_left_off, write_settings
 from vnuma.engine.instance.sql_identity import require_silence
+from vnuma.engine.instance.sql_settings import Baselined, wait_for_server
 from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words, conflicts
 from vnuma.engine.lease.identity import ended_with_its_lab, find_by_key
 from vnuma.engine.lease.vcenter_retry import Tell, VCenterRetry, retry_vcenter

@@ -5,25 +5,65 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Literal, TypeVar
 
 from sqlalchemy import Connection
 
-from vnuma.domain.study.cell_time import seconds_in_all
+from vnuma.domain.study.order import seconds_in_all
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import HostKey
 from vnuma.engine.access.context import study_of
+from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.cell.dataset import databases_left
-from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.lease.supervision import BEAT_S, is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, is_repeated, retried_now
 from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result
-from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
-from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.open import Store
-from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Fact, Outcome, Run, Vm
+from vnuma.store import attempts, baselines, cells, facts, runs, vms
+from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.place import parse_place
+from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Fact, Outcome, Run, RunState, Site, Vm
+from vnuma.store.runs import at_site
+from vnuma.store.sites import sites_of_run
 from vnuma.store.types import utc_now
+
+_LATE_AFTER = timedelta(seconds=3 * BEAT_S)
+
+
+@dataclass(frozen=True)
+class SiteProgress:
+    """A site's part of a run. `words`: what is unusual there, or how the part ended; None if all is well."""
+
+    node: str
+    alive: bool
+    words: str | None = None
+
+
+def sites_at_work(connection: Connection, run: Run) -> tuple[SiteProgress, ...]:
+    """The sites of this run."""
+    return tuple(_site(connection, run, site) for site in sites_of_run(connection, run.id))
+
+
+def _site(connection: Connection, run: Run, site: Site) -> SiteProgress:
+    alive = is_alive(at_site(connection, run, site.node))
+    words = None if run.state is RunState.FINISHED else _words(run, site, alive=alive)
+    return SiteProgress(site.node, alive, words)
+
+
+def _words(run: Run, site: Site, *, alive: bool) -> str | None:
+    sign = site.heartbeat_at
+    if alive:
+        late = sign is not None and utc_now() - sign > _LATE_AFTER
+        return f"last sign in the store at {sign.astimezone():%H:%M:%S}" if sign and late else None
+    if isinstance(site.end, dict):
+        problems = site.end.get("problems", ())
+        return f"ended: {problems[0]['what']}" if problems else None
+    start = f"there: vnuma run --resume {run.name} --site {site.node}"
+    if sign is None:
+        return f"nobody works there; {start}"
+    return f"no sign in the store since {sign.astimezone():%H:%M:%S}; {start}"
+
 
 _STEPS = {
     "shutdown": "shutdown and reconfigure",
@@ -382,3 +422,109 @@ def _left(each: float | None, now: AttemptLine | None, cells_left: int) -> float
         return None
     used = (utc_now() - now.started_at).total_seconds() if now else 0.0
     return max(0.0, cells_left * each - min(used, each))
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One run in one line. `event` is the latest event, as text."""
+
+    run: str
+    state: str
+    simulated: str | None
+    alive: bool
+    valid: int
+    total: int
+    vms: str
+    left_s: float | None
+    retries: int
+    event: str
+    sites: tuple[str, ...] = ()
+    """What its sites last said, where that is unusual."""
+    vm_names: tuple[str, ...] = ()
+    """The VMs that the controller works on, as a play of its own names them."""
+
+
+@dataclass(frozen=True)
+class Away:
+    """A VM that is not at its baseline; `in_use`: its run is alive. `outcome`: of its restore."""
+
+    vm: str
+    run: str
+    in_use: bool
+    outcome: str | None = None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Runs, oldest first, and VMs that are not at their baseline."""
+
+    runs: tuple[RunLine, ...]
+    not_at_baseline: tuple[Away, ...]
+    progress: Progress | None = None
+    """Of the one run that was asked for."""
+
+
+def overview(url: str | None, only: str | None = None) -> Overview:
+    """Read the store. There are no runs before the first one has created the default store.
+
+    Raises InputError for an unknown run, StoreError for any other store that does not exist.
+    """
+    address = store_url(url)
+    if only is None and address == default_url(home_folder()) and not parse_place(address).path.exists():
+        return Overview((), ())
+    store = open_store(address, create=False)
+    with store.read() as connection:
+        wanted = [runs.get_run(connection, only)] if only else _listed(connection)
+        progresses = [progress_of(connection, run.name) for run in wanted]
+        away = vms_away(connection)
+    return Overview(tuple(map(line_of, progresses)), away, progresses[0] if only else None)
+
+
+def _listed(connection: Connection) -> list[Run]:
+    """The runs of studies, and those of `vnuma contract` that are active: these measure nothing."""
+    measuring = runs.measuring_runs(connection)
+    known = {run.id for run in measuring}
+    return [run for run in runs.list_runs(connection) if run.id in known or is_alive(run)]
+
+
+def vms_away(connection: Connection) -> tuple[Away, ...]:
+    """VMs of this site's runs that are not at their baseline, or still leased."""
+    return tuple(
+        Away(vm.name, run.name, is_alive(run), vm.restore_outcome)
+        for vm, run in baselines.unrestored(connection)
+    )
+
+
+def line_of(progress: Progress) -> RunLine:
+    names = [vm.name for vm in progress.vms]
+    run = progress.run
+    return RunLine(
+        run=run.name,
+        state=str(run.state),
+        simulated=run.simulated,
+        alive=progress.is_worked_on,
+        valid=progress.valid,
+        total=progress.total,
+        vms=names[0] if len(names) == 1 else f"{len(names)} VMs",
+        left_s=progress.left_s if progress.is_worked_on else None,
+        retries=progress.retries,
+        event=_event(progress),
+        sites=tuple(f"{site.node}: {site.words}" for site in progress.sites if site.words),
+        vm_names=tuple(vm.name for vm in progress.vms if vm.node is None),
+    )
+
+
+def _event(progress: Progress) -> str:
+    busy = [vm for vm in progress.vms if vm.step]
+    if busy:
+        return "; ".join(" ".join(filter(None, (vm.label, vm.step_words))) for vm in busy)
+    waiting = [f"{vm.name} waits: {vm.waits_for}" for vm in progress.vms if vm.waits_for]
+    if waiting:
+        return "; ".join(waiting)
+    ruled = [vm.ended_by for vm in progress.vms if vm.ended_by]
+    if ruled:
+        return ruled[-1]
+    restored = [vm.restore_words for vm in progress.vms if vm.restore_words]
+    if restored:
+        return restored[-1].splitlines()[0]
+    return "not begun"

@@ -16,7 +16,7 @@ from vnuma import __version__, errors
 from vnuma.engine.access.inventory import of_site
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import is_alive, is_worked_on, refuse_if_alive
-from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.findings import Permit
 from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.restore.restore import possibly_changed
 from vnuma.engine.run.progress import Progress, progress_of

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
-from vnuma.domain.study.order import plan_cells
+from vnuma.domain.study.order import SCOPE, declaration, hash_of, plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.context import VmContext
@@ -17,12 +16,11 @@ from vnuma.engine.access.inventory import of_site
 from vnuma.engine.access.locking import make_lockable
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import journal_of
-from vnuma.engine.instance.kernel import take_over_unshaped
-from vnuma.engine.instance.settings import guest_of
+from vnuma.engine.instance.sql_identity import take_over_unshaped
+from vnuma.engine.instance.sql_settings import guest_of
 from vnuma.engine.lease.take_over import take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
-from vnuma.engine.preflight.findings import refuse_blocked
-from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.findings import Permit, refuse_blocked
 from vnuma.engine.preflight.plan import TargetPlan, plan_all
 from vnuma.engine.preflight.preflight import LOCK
 from vnuma.errors import InputError

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vnuma import __version__
-from vnuma.domain.study.declaration import SCOPE
+from vnuma.domain.study.order import SCOPE
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import (
     FACTS,

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from vnuma.checks.against_design import DRIFT, Difference, Drift
 from vnuma.checks.result import CheckedVm, CheckResult, Outlook, Since
 from vnuma.checks.rule import Rule, Severity
-from vnuma.domain.vm.change import value_words
-from vnuma.domain.vm.config_event import Author
+from vnuma.domain.vm.change import Author, value_words
 from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import AUTOMATIC, Value

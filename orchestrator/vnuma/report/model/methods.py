@@ -11,8 +11,7 @@ from vnuma.analysis.planning import Costs, Plans, allocate, upper_spread, wanted
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up, plans_sentence, split_sentence
-from vnuma.domain.study.design import Design
-from vnuma.domain.study.study import Study
+from vnuma.domain.study.study import Design, Study
 from vnuma.domain.workloads.metric import Replicate, plural
 from vnuma.report.model.guest import PASSES, guest_of, guest_words, left_out, readers_words
 from vnuma.report.model.model import LoadedRun

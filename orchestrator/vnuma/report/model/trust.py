@@ -12,7 +12,7 @@ from vnuma.analysis.checks import NOT_RUN, AaCheck, ControlCheck, Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import a_a_sentence, percent_up
-from vnuma.domain.study.declaration import SCOPE, Declared, declaration, deviations
+from vnuma.domain.study.order import SCOPE, Declared, declaration, deviations
 from vnuma.domain.study.study import Study
 from vnuma.domain.workloads.metric import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of

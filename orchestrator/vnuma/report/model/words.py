@@ -21,7 +21,7 @@ from vnuma.analysis.wording import (
     signed,
     together,
 )
-from vnuma.domain.study.design import Order
+from vnuma.domain.study.study import Order
 from vnuma.domain.workloads.metric import none_valid, plural
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import CellState

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vnuma.domain.workloads.reading import Reading
+from vnuma.domain.workloads.metric import Reading
 from vnuma.errors import MeasurementFailed, SqlUnreachable
 from vnuma.sqlserver.client.failures import failure, sentence, while_measuring
 from vnuma.sqlserver.client.odbc import pyodbc

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vnuma.domain.vm.tcp_ports import ports_of
+from vnuma.domain.vm.endpoint import ports_of
 from vnuma.errors import PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.answers import Maybe
