@@ -22,6 +22,9 @@ from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
 from vnuma.words.plain_text import counted
 
+_NAMED = 3
+"""Hosts that a sentence names."""
+
 
 class Worth(IntEnum):
     """How good a candidate is; lower is better."""
@@ -144,9 +147,50 @@ def _judged(
     )
 
 
+def sentences(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int) -> Iterator[str]:
+    """What all shapes have in common: the nodes needed on `hosts`, and what SQL Server of that year uses."""
+    nodes, small = advice.nodes_needed, advice.too_small
+    needs = "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
+    vm = f"A VM of {vcpus} vCPUs and {memory_mb / 1024:.4g} GB"
+    if advice.not_allowed:
+        yield f"{vm} is not possible: {advice.not_allowed}. Choose a smaller VM or a newer hardware version."
+    elif advice.runs_nowhere:
+        yield f"{vm} cannot run on {_too_small(small)}. Choose a smaller VM or a larger host."
+    elif small:
+        yield f"{vm} is larger than {_too_small(small)}."
+    else:
+        yield f"{vm} {needs} on {hosts}."
+    if advice.largest:
+        most, size_mb = advice.largest
+        yield f"No shape fits. The largest VM with one that does: {most} vCPUs and {size_mb / 1024:.4g} GB."
+    if advice.many_groups:
+        yield (
+            f"With {vcpus} vCPUs this Windows makes several processor groups (W01), of at most 64 CPUs each."
+        )
+    limit = advice.limit
+    if not limit.limited:
+        return
+    pool = limit.buffer_pool_mb
+    memory = f", and {pool / 1024:.4g} GB of buffer pool" if pool and pool < memory_mb else ""
+    if advice.used < vcpus:
+        yield (
+            f"SQL Server {year} {limit.edition} leaves {vcpus - advice.used} of them unused in every shape: "
+            f"it uses {limit}{memory}. With {advice.used} vCPUs none is unused."
+        )
+    else:
+        yield f"SQL Server {year} {limit.edition} uses at most {limit}{memory}."
+
+
+def _too_small(hosts: Mapping[str, str]) -> str:
+    """`esx1, which has 32 cores, and esx2, which has 192 GB`."""
+    named = [f"{name}, which has {has}" for name, has in hosts.items()][:_NAMED]
+    more = [f"{len(hosts) - _NAMED} more hosts"] if len(hosts) > _NAMED else []
+    return ", and ".join([*named, *more])
+
+
 def planned_vm(settings: Settings, hardware: int) -> VmFacts:
     """A VM that does not exist yet, as the rules read one."""
-    defaults: dict[str, Value] = {**dict.fromkeys(TYPED), "cpuHotAddEnabled": False, "cpuAffinity": ()}
+    defaults = {name: spec.unset for name, spec in TYPED.items()}
     return VmFacts(
         moid="",
         name="planned",
@@ -393,10 +437,10 @@ def _fits_one_node(seen: Forecast) -> str:
 
 def parallelism(seen: Forecast, sql_major: int) -> str:
     """SQL Server's nodes and its highest MAXDOP, for the CPUs that it uses."""
-    online = seen.sql_cpu_nodes_online
+    online = seen.sql_nodes_online
     most = maxdop_guidance(online, seen.usable_cores, sql_major)
-    used = f" ({online} online)" if online < seen.sql_cpu_nodes else ""
-    nodes = f"{seen.prediction.vnuma_nodes} memory and {counted(seen.sql_cpu_nodes, 'CPU node')}{used}"
+    used = f" ({online} online)" if online < len(seen.sql_node_sizes) else ""
+    nodes = f"{seen.prediction.vnuma_nodes} memory and {counted(len(seen.sql_node_sizes), 'CPU node')}{used}"
     return f"SQL Server: {nodes}, MAXDOP up to {most}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from vnuma.domain.topology.vm_location import VmLocation
 
 
-_NAMED = 3
-"""Hosts that a sentence names."""
 _HEADINGS = ("Worth having", "Worth testing", "To avoid")
 
 
@@ -48,13 +45,14 @@ def advise(
     vnuma advise --vm sql16 --snapshot estate.json --write advised.yml
     """
     from vnuma.checks.advice import advise as advice_for
+    from vnuma.checks.advice import sentences
 
     there, name = asked.location(), asked.vm or "sql-clone"
     count, memory_mb = asked.size(there)
     advice = advice_for(count, memory_mb, there.hosts, asked.hardware_version(there), asked.guest())
     if (advice.runs_nowhere or advice.not_allowed) and (write or fix_as_):
         raise InputError(
-            f"{next(_answer(advice, count, memory_mb, where(there), asked.sql))}",
+            f"{next(sentences(advice, count, memory_mb, where(there), asked.sql))}",
             fix="Without --write and --fix-as the shapes are listed, each with its reasons.",
         )
     if write:
@@ -67,7 +65,7 @@ def advise(
         return
     if there.simulated:
         say(banner(there.simulated))
-    for sentence in _answer(advice, count, memory_mb, where(there), asked.sql):
+    for sentence in sentences(advice, count, memory_mb, where(there), asked.sql):
         say(filled(sentence, width() or len(sentence)))
     say("\n".join(_text(advice, count)))
     if write:
@@ -101,47 +99,6 @@ def _text(advice: Advice, vcpus: int) -> list[str]:
         counts = " or ".join(map(str, advice.other_vcpus))
         lines += ["", f"{vcpus} vCPUs cannot be spread evenly over the nodes needed: {counts} can."]
     return lines
-
-
-def _answer(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int) -> Iterator[str]:
-    """What all shapes have in common: the nodes needed, and what the edition uses."""
-    nodes, small = advice.nodes_needed, advice.too_small
-    needs = "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
-    vm = f"A VM of {vcpus} vCPUs and {memory_mb / 1024:.4g} GB"
-    if advice.not_allowed:
-        yield f"{vm} is not possible: {advice.not_allowed}. Choose a smaller VM or a newer hardware version."
-    elif advice.runs_nowhere:
-        yield f"{vm} cannot run on {_too_small(small)}. Choose a smaller VM or a larger host."
-    elif small:
-        yield f"{vm} is larger than {_too_small(small)}."
-    else:
-        yield f"{vm} {needs} on {hosts}."
-    if advice.largest:
-        most, size_mb = advice.largest
-        yield f"No shape fits. The largest VM with one that does: {most} vCPUs and {size_mb / 1024:.4g} GB."
-    if advice.many_groups:
-        yield (
-            f"With {vcpus} vCPUs this Windows makes several processor groups (W01), of at most 64 CPUs each."
-        )
-    limit = advice.limit
-    if not limit.limited:
-        return
-    pool = limit.buffer_pool_mb
-    memory = f", and {pool / 1024:.4g} GB of buffer pool" if pool and pool < memory_mb else ""
-    if advice.used < vcpus:
-        yield (
-            f"SQL Server {year} {limit.edition} leaves {vcpus - advice.used} of them unused in every shape: "
-            f"it uses {limit}{memory}. With --vcpus {advice.used} none is unused."
-        )
-    else:
-        yield f"SQL Server {year} {limit.edition} uses at most {limit}{memory}."
-
-
-def _too_small(hosts: Mapping[str, str]) -> str:
-    """`esx1, which has 32 cores, and esx2, which has 192 GB`."""
-    named = [f"{name}, which has {has}" for name, has in hosts.items()][:_NAMED]
-    more = [f"{len(hosts) - _NAMED} more hosts"] if len(hosts) > _NAMED else []
-    return ", and ".join([*named, *more])
 
 
 def _lines(one: Candidate) -> list[str]:

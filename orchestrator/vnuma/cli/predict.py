@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,7 +11,7 @@ import typer
 
 from vnuma.cli.predict_output import as_csv, document, sweep_table, swept_sizes
 from vnuma.cli.screen import WIDEST, aligned, say, width, write_out
-from vnuma.cli.shape_options import LookAhead, settings_of, some, where
+from vnuma.cli.shape_options import LookAhead, some, where
 from vnuma.errors import InputError, UsageError
 from vnuma.words.plain_text import filled
 from vnuma.words.provenance import banner
@@ -51,8 +52,8 @@ def predict(
         typer.Option("--soft-numa/--no-soft-numa", help="Automatic soft-NUMA (SQL Server 2016 or later)."),
     ] = True,
     format_: Annotated[
-        Literal["text", "json", "csv", "svg"],
-        typer.Option("--format", help="text, json or csv; svg is a picture of --sweep."),
+        Literal["text", "json", "csv", "svg", "png"],
+        typer.Option("--format", help="text, json, csv; svg and png draw --sweep or one shape."),
     ] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
@@ -66,20 +67,27 @@ def predict(
     vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0;
     vnuma predict --vm sql16 --snapshot estate.json;
     vnuma predict --sweep vcpus=4..128 --memory 256 --host-nodes 2x32/512@8.0;
-    vnuma predict --sweep vcpus=4..128 --memory 256 --cluster SQL-PROD --format svg -o good-sizes.svg
+    vnuma predict --sweep vcpus=4..128 --memory 256 --cluster SQL-PROD --format svg -o good-sizes.svg;
+    vnuma predict --vcpus 16 --cores-per-socket 8 --memory 256 --host-nodes 2x20/384 --format png -o vm.png
     """
     from vnuma.domain.topology.forecast import forecast_on
+    from vnuma.domain.vm.setting import named_settings
 
     there = asked.location()
     _refuse_contradictions(asked, sweep, format_, output)
+    one_shape = cores_per_socket or (there.vm is not None and asked.vcpus is None)
+    if format_ in ("svg", "png") and not (sweep or one_shape):
+        raise UsageError(
+            f"--format {format_} is a picture of one shape, or of many VM sizes.",
+            fix="Name the shape (--cores-per-socket 8) or the sizes (--sweep vcpus=4..128).",
+        )
     version, guest = asked.hardware_version(there), asked.guest(soft_numa=soft_numa)
     swept = swept_sizes(sweep, cores_per_socket, version) if sweep else []
     count, memory_mb = asked.size(there, 1 if swept else None)
     own = there.vm.settings if there.vm else {}
     size: dict[str, Value] = {"numCPUs": count, "memoryMB": memory_mb}
-    as_machine = there.vm is not None and asked.vcpus is None and cores_per_socket is None
-    shapes = swept or ([{}] if as_machine else _shapes(count, cores_per_socket))
-    given = settings_of(set_)
+    shapes = swept or ([{}] if one_shape and not cores_per_socket else _shapes(count, cores_per_socket))
+    given = named_settings(set_ or ())
     wanted = [{**own, **size, **shape, **given} for shape in shapes]
     _require_whole_sockets(wanted, there.vm.name if there.vm else "")
     seen = (forecast_on(settings, version, there.hosts, guest, there.unseen) for settings in wanted)
@@ -88,12 +96,13 @@ def predict(
     many = f"{swept[0]['numCPUs']} to {swept[-1]['numCPUs']}" if swept else count
     head = f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}"
     runs = f"SQL Server {asked.sql} {asked.edition}{f', {guest.windows}' if guest.windows else ''}"
-    if format_ != "text":
-        writers = {
-            "json": lambda: json.dumps(document(rows, there), indent=2) + "\n",
-            "csv": lambda: as_csv(rows, there),
-            "svg": lambda: _picture(rows, there, f"{head}; {runs}"),
-        }
+    writers: dict[str, Callable[[], str | bytes]] = {
+        "json": lambda: json.dumps(document(rows, there), indent=2) + "\n",
+        "csv": lambda: as_csv(rows, there),
+        "svg": lambda: _picture(rows, there, memory_mb, sweeps=f"{head}; {runs}" if swept else ""),
+        "png": lambda: _as_png(writers["svg"]()),
+    }
+    if format_ in writers:
         write_out(writers[format_](), output, "The prediction")
         return
     if there.simulated:
@@ -105,12 +114,10 @@ def predict(
 def _refuse_contradictions(asked: LookAhead, sweep: str | None, format_: str, output: Path | None) -> None:
     if sweep and asked.vcpus:
         raise UsageError("--sweep and --vcpus both set the number of vCPUs.", fix="Leave one of them out.")
-    if format_ == "svg" and not sweep:
-        raise UsageError(
-            "--format svg is a picture of many VM sizes.", fix="Name the sizes: --sweep vcpus=4..128"
-        )
+    if format_ == "png" and output is None:
+        raise UsageError("--format png needs a file.", fix="Name it: -o vm.png")
     if output is not None and format_ == "text":
-        raise UsageError(f"{output} needs a format.", fix="Add --format json, csv or svg.")
+        raise UsageError(f"{output} needs a format.", fix="Add --format json, csv, svg or png.")
 
 
 def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
@@ -124,12 +131,22 @@ def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
         )
 
 
-def _picture(rows: list[Forecast], there: VmLocation, conditions: str) -> str:
+def _picture(rows: list[Forecast], there: VmLocation, memory_mb: int, sweeps: str) -> str:
+    """Many sizes under the conditions `sweeps`, else one shape on the first host."""
+    from vnuma.domain.topology.picture import topology_svg
     from vnuma.report.charts.size_chart import sizes_svg
 
     unread = f"; not read: {', '.join(there.unread)}" if there.unread else ""
     simulated = banner(there.simulated) if there.simulated else ""
-    return sizes_svg(rows, "Good VM sizes on these hosts", f"{conditions}{unread}", simulated)
+    if sweeps:
+        return sizes_svg(rows, "Good VM sizes on these hosts", f"{sweeps}{unread}", simulated)
+    return topology_svg(rows[0], there.hosts[0], memory_mb, simulated=simulated)
+
+
+def _as_png(svg: str | bytes) -> bytes:
+    from vnuma.report.charts.convert import svg_as_png
+
+    return svg_as_png(str(svg))
 
 
 def _shapes(vcpus: int, cores_per_socket: int | None) -> list[dict[str, Value]]:
@@ -176,9 +193,9 @@ def _sure(row: Forecast) -> str:
 
 
 def _sql_nodes(row: Forecast) -> str:
-    online = row.sql_cpu_nodes_online
-    unused = f", {online} online" if online < row.sql_cpu_nodes else ""
-    return f"{row.prediction.vnuma_nodes}/{row.sql_cpu_nodes}{unused}"
+    online = row.sql_nodes_online
+    unused = f", {online} online" if online < len(row.sql_node_sizes) else ""
+    return f"{row.prediction.vnuma_nodes}/{len(row.sql_node_sizes)}{unused}"
 
 
 def _cores(row: Forecast) -> str:
@@ -209,13 +226,7 @@ def _why(rows: list[Forecast]) -> list[str]:
     """The distinct reasons, each with its shapes."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        told = [row.prediction.because]
-        told += [row.by_sql.because] if row.by_sql.cores < row.topology.vcpus else []
-        if row.by_windows and row.by_windows.cores < row.topology.vcpus:
-            told.append(row.by_windows.because)
-        for reason in filter(
-            None, (*told, row.memory_doubt, row.not_started, row.split, row.not_allowed, row.stays_off)
-        ):
+        for reason in row.reasons:
             shapes = reasons.setdefault(reason, [])
             shapes += [str(row.topology)] if str(row.topology) not in shapes else []
     return [

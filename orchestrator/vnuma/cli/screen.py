@@ -237,17 +237,17 @@ def echo_json(document: Mapping[str, Any]) -> None:
     echo(json.dumps(document, indent=2))
 
 
-def write_out(text: str, output: Path | None, what: str, option: str = "-o") -> None:
+def write_out(text: str | bytes, output: Path | None, what: str, option: str = "-o") -> None:
     """Print a document unchanged, or write it to the file of `option`, creating its folder.
 
     Raises InputError.
     """
     if output is None:
-        echo(text, nl=False)
+        echo(str(text), nl=False)
         return
     with writing(output, what, fix=f"Name another file: {option} FILE"):
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8")
+        output.write_bytes(text.encode() if isinstance(text, str) else text)
 
 
 @contextmanager

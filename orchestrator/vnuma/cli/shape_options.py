@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import PlannedGuest
     from vnuma.domain.topology.vm_location import VmLocation
     from vnuma.domain.vm.facts import HostFacts
-    from vnuma.domain.vm.setting import Value
 
 _MEMORY = re.compile(r"(?P<gb>[1-9]\d{0,5}) ?(?:GB?|GiB)?", re.IGNORECASE)
 
@@ -45,9 +44,6 @@ EsxiOption = Annotated[str, typer.Option("--esxi", help="ESXi release of --host-
 ThreadsOption = Annotated[
     int, typer.Option("--threads-per-core", min=1, max=8, help="Threads per core; 2 with hyper-threading.")
 ]
-
-_OWN_OPTION = {"numCPUs": "--vcpus", "numCoresPerSocket": "--cores-per-socket", "memoryMB": "--memory"}
-_EDITIONS = ("developer", "evaluation", "enterprise", "standard", "web", "express")
 
 
 @dataclass(frozen=True)
@@ -146,42 +142,10 @@ class LookAhead:
         )
 
     def guest(self, *, soft_numa: bool = True) -> PlannedGuest:
-        """The VM's software. Raises UsageError for an unknown edition or year of SQL Server."""
-        from vnuma.domain.topology.forecast import SQL_YEARS, PlannedGuest
-        from vnuma.domain.topology.licence import missing_edition
+        """The VM's software. Raises UsageError."""
+        from vnuma.domain.topology.forecast import planned_guest
 
-        word = self.edition.strip().lower()
-        if not any(word.startswith(known) for known in _EDITIONS):
-            raise UsageError(
-                f"--edition: '{self.edition}' is not a known edition.",
-                fix=f"Use one of {', '.join(_EDITIONS)}.",
-            )
-        if self.sql not in SQL_YEARS:
-            years = ", ".join(map(str, SQL_YEARS))
-            raise UsageError(f"--sql: SQL Server {self.sql} does not exist.", fix=f"Use one of {years}.")
-        if missing := missing_edition(word, SQL_YEARS[self.sql]):
-            raise UsageError(
-                f"--edition {word} --sql {self.sql}: {missing}.", fix="Use standard, or --sql 2022."
-            )
-        # Enterprise alone means the one licensed by core.
-        full = "enterprise: core-based" if word == "enterprise" else word
-        return PlannedGuest(full, SQL_YEARS[self.sql], self._windows(), soft_numa)
-
-    def _windows(self) -> str:
-        """The full name of Windows, empty without one. Raises UsageError for a name that says nothing."""
-        from vnuma.domain.topology.licence import windows_sockets
-        from vnuma.domain.vm.server import windows_called
-
-        called = windows_called(self.windows) or windows_called(f"Windows {self.windows}")
-        if not self.windows.strip() or not called or not called.caption:
-            return ""
-        year = re.search(r"server\D*20\d\d\b(?! or later)", called.caption, re.IGNORECASE)
-        if (year and called.build is None) or not windows_sockets(called.caption):
-            raise UsageError(
-                f"--windows: '{self.windows}' is not a known Windows.",
-                fix="For example: --windows 'Server 2022' or --windows 'Windows 11 Pro'.",
-            )
-        return called.caption
+        return planned_guest(self.edition, self.sql, self.windows, soft_numa=soft_numa)
 
 
 def where(location: VmLocation) -> str:
@@ -205,29 +169,3 @@ def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[Host
         raise UsageError(
             f"--host-nodes: {error}.", fix="For example: --host-nodes 2x16/96 --esxi 8.0"
         ) from error
-
-
-def settings_of(pairs: list[str] | None) -> dict[str, Value]:
-    """KEY=VALUE as settings: booleans, integers, otherwise text. Raises UsageError."""
-    from vnuma.domain.vm.setting import TYPED, is_governed
-
-    found: dict[str, Value] = {}
-    for pair in pairs or ():
-        name, equals, text = pair.partition("=")
-        if not equals or not (name in TYPED or is_governed(name)):
-            raise UsageError(
-                f"--set {pair}: not a setting that affects a VM's shape.",
-                fix=f"Use a numa.* key, or one of {', '.join(sorted(TYPED - _OWN_OPTION.keys()))}.",
-            )
-        if name in _OWN_OPTION:
-            raise UsageError(
-                f"--set {pair}: {name} has an option of its own.", fix=f"Use {_OWN_OPTION[name]} instead."
-            )
-        found[name] = _value(text) if name in TYPED else text
-    return found
-
-
-def _value(text: str) -> Value:
-    if text.strip().lower() in {"true", "false"}:
-        return text.strip().lower() == "true"
-    return int(text) if text.strip().isdecimal() and len(text) <= 18 else text

@@ -150,7 +150,7 @@ def test_the_editions_limit_is_part_of_the_answer() -> None:
         assert "A VM of 40 vCPUs and 256 GB needs 2 host NUMA nodes on 2x20/256" in shown
         assert f"SQL Server {year} Standard leaves {40 - used} of them unused in every shape" in shown
         assert f"the lesser of 4 sockets and {used} cores" in shown
-        assert f"--vcpus {used}" in shown
+        assert f"With {used} vCPUs none" in shown
     document = json.loads(vnuma_here(*big, "--sql", "2022", "--format", "json").out)
     assert (document["usable_cores"], document["edition_limit"]["cores"]) == (24, 24)
 

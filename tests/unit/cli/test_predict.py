@@ -219,7 +219,8 @@ def test_a_sweep_as_a_picture_has_a_box_for_each_size(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         (("--vcpus", "8", "--format", "svg"), "--sweep vcpus=4..128"),
-        (("--vcpus", "8", "-o", "prediction"), "--format json, csv or svg"),
+        (("--vcpus", "8", "--cores-per-socket", "4", "--format", "png"), "-o vm.png"),
+        (("--vcpus", "8", "-o", "prediction"), "--format json, csv, svg or png"),
         (("--vcpus", "8", "--format", "csv", "-o", "/proc/vnuma/sizes.csv"), "-o FILE"),
     ],
 )
@@ -266,3 +267,15 @@ def test_memory_may_have_its_unit(given: str, code: int) -> None:
 
     assert ran.code == code
     assert ("64 GB" in ran.out and "2x16/96@8.0" in ran.out) if code == 0 else "256GB" in ran.err
+
+
+@pytest.mark.parametrize("format_", ["svg", "png"])
+def test_one_shape_as_a_picture(tmp_path: Path, format_: str) -> None:
+    """Its host, sockets, vNUMA nodes and SQL nodes, in a file."""
+    picture = tmp_path / f"vm.{format_}"
+    shape = ("--vcpus", "30", "--cores-per-socket", "15")
+    shown = vnuma_here(*SWEEP, *shape, "--format", format_, "-o", picture)
+
+    assert (shown.code, shown.out) == (0, "")
+    start = picture.read_bytes()[:300]
+    assert start.startswith(b"\x89PNG") if format_ == "png" else b"30 vCPUs (2x15)" in start

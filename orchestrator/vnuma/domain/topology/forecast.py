@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
@@ -10,17 +11,20 @@ from vnuma.domain.topology.licence import (
     SQL_2016,
     UNLIMITED,
     Usable,
+    missing_edition,
     most_in_a_node,
     sql_limit,
     usable_by_sql,
     usable_by_windows,
+    windows_sockets,
 )
 from vnuma.domain.topology.prediction import Confidence, PowerOn, Prediction, host_shape, predict
 from vnuma.domain.topology.release import beyond_hardware
 from vnuma.domain.topology.topology import Topology, unfit_node_size
 from vnuma.domain.vm.facts import HostFacts
-from vnuma.domain.vm.server import PROCESSOR_GROUP, WHOLE_NODES_BUILD, build_of
+from vnuma.domain.vm.server import PROCESSOR_GROUP, WHOLE_NODES_BUILD, build_of, windows_called
 from vnuma.domain.vm.setting import Settings
+from vnuma.errors import UsageError
 
 # Major version by the year in SQL Server's product name.
 SQL_YEARS = {2012: 11, 2014: 12, 2016: 13, 2017: 14, 2019: 15, 2022: 16, 2025: 17}
@@ -56,6 +60,40 @@ class PlannedGuest:
         return min(most_in_a_node(self.sql_major), self.many_groups_from - 1)
 
 
+EDITIONS = ("developer", "evaluation", "enterprise", "standard", "web", "express")
+
+
+def planned_guest(edition: str, year: int, windows: str, *, soft_numa: bool = True) -> PlannedGuest:
+    """The software that somebody names. Raises UsageError for an unknown edition, year or Windows."""
+    word = edition.strip().lower()
+    if not word.startswith(EDITIONS):
+        raise UsageError(
+            f"'{edition}' is not an edition of SQL Server.", fix=f"Use one of {', '.join(EDITIONS)}."
+        )
+    if year not in SQL_YEARS:
+        raise UsageError(
+            f"SQL Server {year} does not exist.", fix=f"Use one of {', '.join(map(str, SQL_YEARS))}."
+        )
+    if missing := missing_edition(word, SQL_YEARS[year]):
+        raise UsageError(f"{missing}.", fix="Use standard, or SQL Server 2022.")
+    # Enterprise alone means the one licensed by core.
+    full = "enterprise: core-based" if word == "enterprise" else word
+    return PlannedGuest(full, SQL_YEARS[year], _windows(windows), soft_numa)
+
+
+def _windows(name: str) -> str:
+    """The full name of Windows, empty without one. Raises UsageError for a name that says nothing."""
+    called = windows_called(name) or windows_called(f"Windows {name}")
+    if not name.strip() or not called or not called.caption:
+        return ""
+    year = re.search(r"server\D*20\d\d\b(?! or later)", called.caption, re.IGNORECASE)
+    if (year and called.build is None) or not windows_sockets(called.caption):
+        raise UsageError(
+            f"'{name}' is not a known Windows.", fix="For example: Server 2022, or Windows 11 Pro."
+        )
+    return called.caption
+
+
 @dataclass(frozen=True)
 class Forecast:
     """One shape on one host (or on several alike)."""
@@ -64,9 +102,8 @@ class Forecast:
     hosts: tuple[str, ...]
     release: str
     prediction: Prediction
-    sql_cpu_nodes: int
-    sql_cpu_nodes_online: int
-    """Nodes with a CPU that the edition uses; the schedulers of the others are VISIBLE OFFLINE."""
+    sql_node_sizes: tuple[int, ...]
+    """vCPUs of each SQLOS node, soft-NUMA included."""
     by_sql: Usable
     by_windows: Usable | None
     remote_mb: int | None
@@ -87,6 +124,25 @@ class Forecast:
     """Why the VM does not power on with its manual node size (T13); empty if it does."""
     not_allowed: str
     """Why its hardware version does not allow this size (R08); empty if it does."""
+
+    @property
+    def sql_nodes_online(self) -> int:
+        """SQLOS nodes with a CPU that the edition uses, which takes CPUs in the order of their numbers; the
+        schedulers of the others are VISIBLE OFFLINE.
+        """
+        starts = accumulate(self.sql_node_sizes[:-1], initial=0)
+        return sum(before < self.by_sql.cores for before in starts)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the layout is so, and what the software or the host leaves unused or refuses."""
+        limits = [one for one in (self.by_sql, self.by_windows) if one and one.cores < self.topology.vcpus]
+        found = (
+            self.prediction.because,
+            *(limit.because for limit in limits),
+            *(self.memory_doubt, self.not_started, self.split, self.not_allowed, self.stays_off),
+        )
+        return tuple(filter(None, found))
 
     @property
     def impossible(self) -> bool:
@@ -155,7 +211,6 @@ def forecast(
     shape = Topology(max(1, vcpus // per_socket), per_socket)
     automatic = guest.soft_numa and guest.sql_major >= SQL_2016
     by_sql = usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape)
-    sizes = seen.cpu_node_sizes(soft_numa=automatic)
     memory_mb, node = _number(settings, "memoryMB"), host.node_memory_mb
     # ESXi spreads a VM's memory over its NUMA clients like its vCPUs.
     parts = [memory_mb * size // vcpus for size in seen.clients or seen.node_sizes]
@@ -164,8 +219,7 @@ def forecast(
         hosts=(host.name,),
         release=host.release.version,
         prediction=seen,
-        sql_cpu_nodes=len(sizes),
-        sql_cpu_nodes_online=_online(sizes, by_sql.cores),
+        sql_node_sizes=seen.cpu_node_sizes(soft_numa=automatic),
         by_sql=by_sql,
         by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
         remote_mb=sum(max(0, part - host.local_memory_mb) for part in parts) if node and memory_mb else None,
@@ -233,11 +287,6 @@ def _cores_per_socket(power_on: PowerOn, seen: Prediction) -> int:
 
 def _joined(known: Forecast, other: Forecast) -> Forecast:
     return replace(known, hosts=known.hosts + other.hosts, fullest=max(known.fullest, other.fullest))
-
-
-def _online(sizes: tuple[int, ...], cores: int) -> int:
-    """Number of nodes of the first `cores` CPUs: an edition takes CPUs in order of their numbers."""
-    return sum(before < cores for before in accumulate(sizes[:-1], initial=0))
 
 
 def _number(settings: Settings, name: str) -> int:

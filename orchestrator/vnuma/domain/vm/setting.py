@@ -10,9 +10,11 @@ Latency sensitivity takes its cores at power-on, so a change while the VM runs w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from vnuma.errors import UsageError
 
 Value = int | bool | str | tuple[int, ...] | None
 Settings = Mapping[str, Value]
@@ -198,3 +200,33 @@ def privilege_for(name: str) -> str:
     """The vSphere privilege that changing this setting needs."""
     spec = TYPED.get(name)
     return spec.privilege if spec else EXTRA_CONFIG_PRIVILEGE
+
+
+SIZE = {
+    "numCPUs": "vCPUs (--vcpus)",
+    "numCoresPerSocket": "cores per socket (--cores-per-socket)",
+    "memoryMB": "memory (--memory)",
+}
+"""A VM's size: settings that have a place of their own wherever somebody describes a VM."""
+
+
+def named_settings(pairs: Iterable[str]) -> dict[str, Value]:
+    """KEY=VALUE as settings: booleans, integers, otherwise text. Raises UsageError."""
+    found: dict[str, Value] = {}
+    for pair in pairs:
+        name, equals, text = (part.strip() for part in pair.partition("="))
+        if not equals or not (name in TYPED or is_governed(name)):
+            raise UsageError(
+                f"'{pair}' is not a setting that affects a VM's shape.",
+                fix=f"Use a numa.* key, or one of {', '.join(sorted(TYPED - SIZE.keys()))}.",
+            )
+        if name in SIZE:
+            raise UsageError(f"'{pair}': {name} has a place of its own.", fix=f"Give it as {SIZE[name]}.")
+        found[name] = _value(text) if name in TYPED else text
+    return found
+
+
+def _value(text: str) -> Value:
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    return int(text) if text.isdecimal() and len(text) <= 18 else text

@@ -1,0 +1,75 @@
+"""What-if: a question as text, an answer as JSON, by the same functions as predict, advise and check."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+from vnuma.checks.what_if import DEFAULTS, answer
+
+
+def test_the_answer_has_everything_a_page_shows() -> None:
+    """Layouts per kind of host, broken rules, candidates with code for tools."""
+    found = answer({"vcpus": "30", "per_socket": "15", "edition": "standard", "others": "4x14/256@7.0"})
+
+    assert json.loads(json.dumps(found)) == found
+    assert [(one["hosts"], one["sizes"]) for one in found["layouts"]] == [
+        (["2x20/384@8.0"], [15, 15]),
+        (["4x14/256@7.0"], [10, 10, 10]),
+    ]
+    assert {"T19", "S20"} <= {one["rule"] for one in found["findings"]}
+    assert [one["worth"] for one in found["candidates"]][-1] == "avoiding"
+    assert "num_cpus = 30" in found["as"]["Terraform"]
+    assert "-c=30" in found["as"]["govc"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("vcpus", "0", "vCPUs"),
+        ("vcpus", "many", "vCPUs"),
+        ("vcpus", "9" * 5000, "vcpus"),
+        ("memory", "", "memory"),
+        ("per_socket", "7", "T01"),
+        ("nodes", "0", "NUMA nodes"),
+        ("cores", "513", "cores"),
+        ("others", "2x", "2x"),
+        ("esxi", "eight", "eight"),
+        ("hardware", "3", "hardware"),
+        ("set", "numCPUs=4", "vCPUs"),
+        ("set", "guestinfo.x=1", "guestinfo.x"),
+        ("sql", "2018", "2018"),
+        ("edition", "gold", "gold"),
+        ("windows", "Windows Vista Starter", "Vista"),
+    ],
+)
+def test_a_question_without_an_answer_gets_a_sentence(field: str, value: str, said: str) -> None:
+    """It names what is wrong; nothing else is in the answer."""
+    found = answer({field: value})
+
+    assert found.keys() == {"error", "fix"}
+    assert said in found["error"] + found["fix"]
+    assert len(found["error"]) < 200
+
+
+def test_a_hostile_name_stays_a_string_in_every_tool() -> None:
+    """The name of the VM cannot end a quoted word or start a command."""
+    name = "a'; Remove-VM *; $(reboot) `x` \u2019"
+    found = answer({"name": name, "per_socket": "8"})
+
+    assert "\\u0027" in found["as"]["PowerCLI"]
+    command = found["as"]["govc"].splitlines()[1]
+    assert [word.partition("=")[0] for word in shlex.split(command)] == [
+        "govc",
+        "vm.change",
+        "-vm",
+        "-m",
+        "-c",
+    ]
+
+
+def test_unknown_fields_are_ignored() -> None:
+    """An address may come from a later version."""
+    assert answer({"colour": "red"}) == answer(dict(DEFAULTS))
