@@ -13,7 +13,6 @@ import pytest
 from hypothesis import settings
 
 from tests.support import postgresql as postgresql_server
-from tests.support.images import EXECUTION_ENVIRONMENT, Container, made_execution_environment
 from tests.support.lab import LabHandle, start_lab
 from tests.support.long_slice import chosen
 from tests.support.skips import fail_unlisted
@@ -128,11 +127,3 @@ def postgresql() -> Iterator[postgresql_server.Cluster]:
     server = postgresql_server.start(postgresql_server.find_binaries())
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="session")
-def execution_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
-    """The execution environment in a container. Skips the test where images cannot be built."""
-    images = made_execution_environment(tmp_path_factory)
-    with images.container(EXECUTION_ENVIRONMENT, "/runner") as running:
-        yield running

@@ -1,7 +1,4 @@
-"""Every template as AWX launches its playbook, on the lab: credentials, surveys, PostgreSQL, no home.
-
-In the execution environment's image (long), as in a pod; and by the runner beside this Python.
-"""
+"""Every template as AWX launches its playbook, on the lab: credentials, surveys, PostgreSQL, no home."""
 
 from __future__ import annotations
 
@@ -9,19 +6,18 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.awx import AWX, Launcher, Worker, in_a_pod, load, on_this_machine
+from tests.support.awx import AWX, Launcher, Worker, load, on_this_machine
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
+from tests.support.ports import free_port
 from tests.support.postgresql import Cluster, database_of, find_binaries, start
-from tests.support.receptor import free_port
 from tests.support.site import write_study
 from vnuma.store import runs
 from vnuma.store.open import open_store
@@ -31,12 +27,10 @@ PATIENCE_S = 120
 STORE_PASSWORD = secrets.token_urlsafe()
 
 
-@pytest.fixture(params=["here", pytest.param("in the image", marks=pytest.mark.long)])
-def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Worker:
+@pytest.fixture
+def worker(tmp_path: Path) -> Worker:
     """Where jobs run."""
-    if request.param == "here":
-        return Worker(on_this_machine, str(tmp_path / "home"))
-    return Worker(partial(in_a_pod, request.getfixturevalue("execution_environment")), "/tmp/vnuma")
+    return Worker(on_this_machine, str(tmp_path / "home"))
 
 
 @pytest.fixture(scope="module")

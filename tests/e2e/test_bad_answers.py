@@ -8,10 +8,8 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma
-from tests.support.looking import settings_now, settings_of
-from tests.support.proxy import BAD_ANSWERS, proxy_before
-from tests.support.site import write_inventory, write_study
+from tests.support.looking import settings_now
+from tests.support.proxy import proxy_before
 from vnuma.engine.restore.restore import Restoration
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
@@ -36,30 +34,6 @@ def test_restoring_continues_when_the_answers_are_vcenters_again(
         assert proxy.spoiled == 2
     assert done.equal == done.settings
     assert settings_now(running) == before
-
-
-BAD_TRIES = 4
-"""Pauses of 1, 2, 4 and 8 s, each longer or shorter by half, follow so many: about 15 s of a minute."""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", BAD_ANSWERS)
-def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
-    tmp_path: Path, lab: LabFactory, kind: str
-) -> None:
-    """Two VMs: every cell is valid, exit code 0, and both VMs are as they were."""
-    small = {"memory_gb": 32}
-    running = lab(vms=[small | {"name": "sql16"}, small | {"name": "sql17"}])
-    before = settings_of(running, ["sql16", "sql17"])
-    study = write_study(tmp_path, vms=["sql16", "sql17"])
-    with proxy_before(running, tmp_path) as proxy:
-        proxy.turn(kind, BAD_TRIES, at="ShutdownGuest")
-
-        ran = vnuma("run", study, "-i", write_inventory(tmp_path, running, **proxy.vcenter))
-
-        assert proxy.spoiled == BAD_TRIES
-    assert ran.code == 0, ran.text
-    assert settings_of(running, ["sql16", "sql17"]) == before
 
 
 @pytest.mark.parametrize("where", ["_advance_token", "_give_up"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,6 @@ from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.errors import VnumaError
-
-
-def free_port() -> int:
-    """A port of this machine where nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.mark.parametrize(
@@ -54,43 +46,6 @@ def test_no_odbc_driver_says_what_to_install(
     assert str(driver) in ran.err
     assert "apt install tdsodbc" in ran.err
     assert not [event for event in running.events if event["event"] == "power_off"]
-
-
-def test_an_unreachable_vcenter_is_named_with_its_port(tmp_path: Path, lab: LabFactory) -> None:
-    """Where nothing answers."""
-    port = free_port()
-    inventory = write_inventory(tmp_path, lab(), port=port)
-
-    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
-
-    assert ran.code == 4
-    assert f"127.0.0.1:{port}" in ran.err
-
-
-def test_a_wrong_password_never_shows_it(tmp_path: Path, lab: LabFactory) -> None:
-    """The user is named, the password is not."""
-    (tmp_path / "wrong").write_text("not-the-password\n", encoding="utf-8")
-    inventory = write_inventory(tmp_path, lab(), password={"file": str(tmp_path / "wrong")})
-
-    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
-
-    assert ran.code == 4
-    assert "does not accept the user" in ran.err
-    assert "not-the-password" not in ran.text
-
-
-def test_a_certificate_of_another_ca_is_refused_before_anything_is_sent(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """Two labs have two CAs: the one's file does not vouch for the other."""
-    here, other = lab(), lab()
-    inventory = write_inventory(tmp_path, here, ca_file=str(other.vcenter.ca_file))
-
-    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
-
-    assert ran.code == 4
-    assert "did not sign" in ran.err
-    assert "Nothing was sent" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -125,40 +80,3 @@ def test_a_vm_that_cannot_be_studied_is_refused(
 
     assert refused.value.exit_code == code
     assert not [event for event in running.events if event["event"] == "power_off"]
-
-
-def test_an_account_with_too_little_privilege_is_told_which(tmp_path: Path, lab: LabFactory) -> None:
-    """Every missing privilege, before anything is changed."""
-    granted = ["System.View", "System.Read", "VirtualMachine.Interact.PowerOn"]
-    running = lab(accounts=[{"user": "limited", "privileges": granted}])
-    inventory = write_inventory(tmp_path, running, user="limited")
-
-    ran = vnuma("run", write_study(tmp_path), "-i", inventory)
-
-    assert ran.code == 5
-    assert "VirtualMachine.Config.Resource" in ran.err
-    assert "VirtualMachine.Interact.PowerOff" in ran.err
-    assert "Nothing was changed." in ran.err
-
-
-def test_a_missing_environment_variable_is_named(tmp_path: Path, lab: LabFactory) -> None:
-    """A password by reference whose reference leads nowhere."""
-    inventory = write_inventory(tmp_path, lab(), password={"env": "NO_SUCH_PASSWORD"})
-
-    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
-
-    assert ran.code == 4
-    assert "NO_SUCH_PASSWORD is not set" in ran.err
-
-
-def test_a_password_written_into_the_inventory_is_refused_without_being_shown(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """References only."""
-    inventory = write_inventory(tmp_path, lab(), password="hunter2-secret")
-
-    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
-
-    assert ran.code == 3
-    assert "vnuma_vcenter.password" in ran.err
-    assert "hunter2" not in ran.text

@@ -13,9 +13,6 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
-from vnuma.engine.access.places import store_url
-from vnuma.store import runs, samples
-from vnuma.store.open import open_store
 
 STUDY = Path(__file__).resolve().parents[2] / "studies" / "chang2005.yml"
 
@@ -100,20 +97,6 @@ def test_the_whole_study_finds_that_sixteen_ways_answer_less_than_half_of_four(
 
 
 @pytest.mark.long
-def test_the_whole_study_finds_no_node_where_there_is_no_effect(tmp_path: Path, lab: LabFactory) -> None:
-    """Scenario null: nodes cost nothing, so 8 and 16 ways answer as many as four."""
-    study = written(tmp_path, shipped(tmp_path))
-
-    ran = vnuma("run", study, "-i", write_inventory(tmp_path, lab("chang2005-null")), timeout_s=WHOLE_S)
-
-    assert ran.code == 0, ran.text
-    document = results()
-    verdicts = {arm["arm"]: arm["verdict"] for arm in document["analyses"][0]["arms"]}
-    assert verdicts["8-way"] == verdicts["16-way"] == "equivalent"
-    assert all(not {8, 16} & set(one["negative"]) for one in document["scaling"] if one["over"] == "vCPUs")
-
-
-@pytest.mark.long
 def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path, lab: LabFactory) -> None:
     """One vCPU after sixteen on four nodes: the node size of those is not left on the VM."""
     running = lab("chang2005")
@@ -146,22 +129,3 @@ def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path,
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
     for words in ("One CPU is the limit.", "busiest scheduler", "server CPU per call", "sent by"):
         assert words in page
-
-
-@pytest.mark.long
-def test_windows_that_others_disturb_make_no_cell(tmp_path: Path, lab: LabFactory) -> None:
-    """The run ends with missing cells and the reason shown; the VM is restored."""
-    running = lab("chang2005-others")
-    before = settings_now(running)
-
-    ran = vnuma("run", shrunk(tmp_path, "4-way", "16-way"), "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 6, ran.text
-    assert "measurement_failed" in vnuma_here("results", "latest", "--all").out
-    store = open_store(store_url())
-    with store.read() as connection:
-        run = runs.get_run(connection, "latest")
-        reasons = [stored.sample.reason or "" for stored in samples.iter_samples(connection, run.id)]
-    assert len(reasons) == 2
-    assert all("Other clients sent" in reason for reason in reasons)
-    assert settings_now(running) == before

@@ -43,15 +43,6 @@ def test_a_certificate_that_ends_soon_is_a_warning_with_its_name_and_day(
     assert "vSphere at 127.0.0.1" in first
 
 
-@pytest.mark.long
-def test_a_certificate_that_lasts_needs_no_line_of_its_own(tmp_path: Path, lab: LabFactory) -> None:
-    """Its date is shown with the server's."""
-    inventory = write_inventory(tmp_path, lab(certificate_days=31))
-
-    assert checks(inventory, "certificate") == []
-    assert "certificate valid, until 20" in str(checks(inventory, "vCenter")[0]["what"])
-
-
 @pytest.mark.parametrize(
     ("verify", "subject"), [(True, "vCenter"), pytest.param(False, "certificate", marks=pytest.mark.long)]
 )

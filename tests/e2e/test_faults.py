@@ -17,8 +17,6 @@ from vnuma.store.open import open_store
 
 NO_SQL = {"sql_timeout_s": 2}
 NO_SHUTDOWN = {"shutdown_timeout_s": 2}
-NO_TOOLS = NO_SHUTDOWN | {"tools_timeout_s": 2}
-"""Short deadlines only for what never comes, since a slow machine is not a fault."""
 
 
 @pytest.mark.parametrize(
@@ -53,22 +51,6 @@ def test_one_fault_costs_one_attempt_and_the_cell_is_repeated(
     assert settings_now(running) == before
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["power_on_refused", "sql_never", "login_refused"])
-def test_a_fault_that_stays_ends_with_cells_missing_and_the_vm_restored(
-    tmp_path: Path, lab: LabFactory, kind: str
-) -> None:
-    """Exit code 6, nothing counted, and no VM left altered."""
-    running = lab(faults=[{"kind": kind, "vm": "sql16", "boot": boot} for boot in (2, 3)])
-    before = settings_now(running)
-
-    ran = vnuma("run", write_study(tmp_path, power=NO_SQL), "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 6, ran.text
-    assert "cells have no valid attempt" in ran.err
-    assert settings_now(running) == before
-
-
 def test_a_guest_that_does_not_shut_down_is_left_running_and_its_cells_end(
     tmp_path: Path, lab: LabFactory
 ) -> None:
@@ -80,20 +62,6 @@ def test_a_guest_that_does_not_shut_down_is_left_running_and_its_cells_end(
     assert ran.code == 7, ran.text
     assert "did not shut down" in ran.err
     assert settings_now(running)["power"] == "poweredOn"
-    assert "VMs not at baseline: 1" in vnuma_here("status").out
-
-
-@pytest.mark.long
-def test_a_guest_whose_tools_never_come_up_cannot_be_shut_down_and_is_left(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """Without Tools there is no clean shutdown, so nothing is forced: exit code 7 names the reason."""
-    running = lab(faults=[{"kind": "tools_never", "vm": "sql16", "boot": 2}])
-
-    ran = vnuma("run", write_study(tmp_path, power=NO_TOOLS), "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 7, ran.text
-    assert "VMware Tools did not run in sql16" in ran.err
     assert "VMs not at baseline: 1" in vnuma_here("status").out
 
 
@@ -157,14 +125,3 @@ def test_a_full_disk_ends_the_run_with_the_vm_restored(
     assert settings_now(running) == before
     with open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}").read() as connection:
         assert list(samples.iter_samples(connection, runs.get_run(connection, "small.1").id))
-
-
-def test_a_question_of_vsphere_is_reported_at_once_with_its_choices(tmp_path: Path, lab: LabFactory) -> None:
-    """Nobody answers it but people: the attempt fails with its text, and so does putting the VM back."""
-    running = lab(faults=[{"kind": "question", "vm": "sql16", "boot": 2}])
-
-    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 7, ran.text
-    assert ran.err.count(" failed, given up\n") == 1
-    assert "(choices: Cancel, I Moved It, I Copied It)" in ran.err

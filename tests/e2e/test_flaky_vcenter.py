@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -76,21 +75,6 @@ def test_each_write_of_a_cell_survives_what_passes_and_is_made_once(
     assert settings_now(running) == before
     told = dict.fromkeys((fact.key, fact.attempt_id is not None) for fact in retries(steps))
     assert list(told) == [("shutdown", True), ("power_on", True), ("restoring", False)]
-
-
-@pytest.mark.long
-def test_a_run_goes_through_faults_that_pass_without_losing_a_cell(tmp_path: Path, lab: LabFactory) -> None:
-    """With one attempt per cell, every cell is valid, and `status` shows the retries."""
-    running = lab(faults=[{**fault, "boot": 2 + number // 3} for number, fault in enumerate(TRANSIENT)])
-    before = settings_now(running)
-
-    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 0, ran.text
-    assert "2 of 2 cells valid." in ran.err
-    assert settings_now(running) == before
-    line = json.loads(vnuma("status", "--format", "json").out)["runs"][0]
-    assert line["retries"] >= 4
 
 
 def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: Path, lab: LabFactory) -> None:

@@ -29,7 +29,7 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.instance.sql_settings import GOVERNOR_OFF, PROCESS_AFFINITY, RESOURCE_POOL
-from vnuma.errors import EnvironmentProblem, PlacementNotProven, PreflightBlocked
+from vnuma.errors import EnvironmentProblem, PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import value
 from vnuma.sqlserver.instance.resource_pool import read_governor
@@ -82,16 +82,6 @@ def test_the_published_ratios_come_out_next_to_the_published_figures(tmp_path: P
     spins = [figure for figure in document()["figures"] if figure["name"] == "spins per insert"]
     assert [figure["arms"][1]["ratio"] for figure in spins] == pytest.approx([4.5, 59], rel=0.05)
     assert [figure["arms"][1]["published_ratio"] for figure in spins] == [4.5, 59.1]
-
-
-@pytest.mark.long
-def test_without_an_effect_the_nodes_are_equivalent(tmp_path: Path, lab: LabFactory) -> None:
-    """Scenario null: the log writer's place changes nothing, and nothing is found."""
-    found = verdicts(tmp_path, lab("null"))
-
-    assert [found[form][0] for form in ("disk", "native")] == ["equivalent", "equivalent"]
-    assert found["disk"][1] == pytest.approx(1, rel=0.01)
-    assert found["native"][1] == pytest.approx(1, rel=0.01)
 
 
 def measured(steps: Steps, context: Any) -> None:
@@ -223,13 +213,3 @@ def test_log_writers_on_both_nodes_make_a_boot_invalid(tmp_path: Path, lab: LabF
     with pytest.raises(PlacementNotProven, match="2 log writers on memory nodes 0, 1, of 2 nodes"):
         measured(steps, context)
     assert state(steps)[0] == AUTO
-
-
-def test_nodes_on_one_host_node_are_refused(tmp_path: Path, lab: LabFactory) -> None:
-    """What is virtually remote has to be remote."""
-    with pytest.raises(
-        PreflightBlocked, match=r"C03 workload log_spinlock needs vNUMA nodes on two physical"
-    ):
-        Steps.prepared(
-            tmp_path / "a", lab("adkin2014"), **{**LOG, "all_arms": {"affinity": "physical_cores"}}
-        )

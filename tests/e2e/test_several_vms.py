@@ -70,18 +70,3 @@ def test_hosts_and_vcenters_work_side_by_side_and_vms_of_one_host_take_turns(
     assert {("a1", "b1"), ("a2", "b1")} & overlapping
     assert {("a1", "w1"), ("a2", "w1")} & overlapping
     assert [settings_now(east, name) for name in names] == before
-
-
-@pytest.mark.long
-def test_vms_of_one_host_measure_at_once_where_the_study_says_so(
-    tmp_path: Path, lab: LabFactory, measured: Callable[[], dict[str, list[Span]]]
-) -> None:
-    """`neighbours: together`: they load each other, which then is what is measured."""
-    running = lab(vms=[SMALL_VM | {"name": "a1"}, SMALL_VM | {"name": "a2"}])
-    study = write_study(tmp_path, vms=["a1", "a2"], design={"neighbours": "together"})
-
-    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 0, ran.text
-    spans = measured()
-    assert at_once(spans["a1"], spans["a2"])

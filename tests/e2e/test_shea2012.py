@@ -83,31 +83,6 @@ def test_remote_pages_are_slower_by_the_published_ratio_and_both_stand_in_the_re
 
 
 @pytest.mark.long
-def test_without_an_effect_remote_pages_are_equivalent(tmp_path: Path, lab: LabFactory) -> None:
-    """50 million rows and 32 streams where local and remote pages cost the same."""
-    arm = verdict(tmp_path, lab("shea2012-null"), study(tmp_path, **WHOLE))
-
-    assert arm["verdict"] == "equivalent"
-    assert arm["ratio"] == pytest.approx(1, abs=0.01)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("fault", ["foreign_pages", "foreign_lookups"])
-def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: LabFactory, fault: str) -> None:
-    """The run ends with its cells missing, the reason is shown, VM and ports are restored."""
-    running = lab("shea2012")
-    before = settings_now(running), port_setting(tmp_path, running)
-    running.fault(fault, factor=0.3, times=0)
-    path = study(tmp_path, SHRUNK | {"sizes": [2]}, blocks=1, a_a=False, iterations=1, warmups=0)
-
-    ran = vnuma("run", path, "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 6, ran.text
-    assert "placement_not_proven" in vnuma_here("results", "latest", "--all").out
-    assert (settings_now(running), port_setting(tmp_path, running)) == before
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("named", "tried"),
     [

@@ -48,25 +48,6 @@ def test_a_study_runs_on_an_esxi_host_by_itself(tmp_path: Path, lab: LabFactory,
     assert sources_of_logs() == ["host", "host"]
 
 
-@pytest.mark.long
-def test_one_study_has_vms_at_a_vcenter_and_at_a_host_by_itself(tmp_path: Path, lab: LabFactory) -> None:
-    """Each is known by its own server's identity; both are restored."""
-    managed = lab(vms=[{"name": "managed"}])
-    alone = lab("standalone", vms=[{"name": "alone"}], standalone=True, esxi={"version": "8.0.3"})
-    inventory = tmp_path / "inventory"
-    for running in (managed, alone):
-        folder = inventory / running.folder.name
-        folder.mkdir(parents=True)
-        write_inventory(folder, running).rename(inventory / f"{running.folder.name}.yml")
-    before = settings_now(managed), settings_now(alone)
-
-    ran = vnuma("run", write_study(tmp_path, vms=["managed", "alone"]), "-i", inventory)
-
-    assert ran.code == 0, ran.text
-    assert "4 of 4 cells valid." in ran.err
-    assert (settings_now(managed), settings_now(alone)) == before
-
-
 def test_the_mark_alone_keeps_the_vm_where_there_are_no_custom_attributes(
     tmp_path: Path, lab: LabFactory
 ) -> None:

@@ -21,20 +21,10 @@ def wide_guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     yield from _running(tmp_path_factory, (1, 1, 1, 1))
 
 
-@pytest.fixture
-def guest_that_plays(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Guest]:
-    """One of 2 nodes whose dd plays the cost of remote memory that the test's parameter says."""
-    yield from _running(tmp_path_factory, (2, 1), request.param)
-
-
-def _running(
-    folders: pytest.TempPathFactory, cpus: Sequence[int], remote_cost: float | None = None
-) -> Iterator[Guest]:
+def _running(folders: pytest.TempPathFactory, cpus: Sequence[int]) -> Iterator[Guest]:
     lacking = missing()
     if lacking:
         pytest.skip(f"no emulated guest: missing {', '.join(lacking)}")
-    running = start_guest(folders.mktemp("guest"), cpus, remote_cost)
+    running = start_guest(folders.mktemp("guest"), cpus)
     yield running
     running.stop()

@@ -182,20 +182,6 @@ def test_a_shaped_guest_that_a_kill_left_is_restored_with_its_vm(tmp_path: Path,
 
 
 @pytest.mark.long
-def test_a_run_continues_after_kill_9_of_its_play(machine: Machine, study: Path) -> None:
-    """The engine launches another play; what the first had set is known as the run's own."""
-    before = machine.ask(LOOK)
-    process = began(machine, study)
-    kill_play()
-
-    said, _ = process.communicate(timeout=400)
-
-    assert process.returncode == 0, said
-    assert "2 of 2 cells valid" in said
-    assert machine.ask(LOOK) == before
-
-
-@pytest.mark.long
 def test_a_setting_that_somebody_changes_after_a_kill_is_not_overwritten(
     machine: Machine, study: Path, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -26,8 +26,6 @@ from ansible_runner.streaming import Processor, Transmitter
 from jinja2.nativetypes import NativeEnvironment
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml import YAML
-
-from tests.support.images import Container
 
 _TIMEOUT_S = 600
 AWX = Path(__file__).resolve().parents[2] / "awx"
@@ -175,20 +173,6 @@ def on_this_machine(folder: Path) -> list[str]:
     given = [f"{name}={value}" for name, value in environment.items()]
     worker = [str(programs / "ansible-runner"), "worker", f"--private-data-dir={folder}"]
     return ["env", "-i", *given, *worker]
-
-
-def in_a_pod(environment: Container, folder: Path) -> list[str]:
-    """The command of a worker in an execution environment, with `folder` as its /runner.
-
-    As in OpenShift: its user is a number of the namespace's, in group 0 and without a name.
-    """
-    pod = replace(
-        environment,
-        volume=folder,
-        config=environment.config | {"User": "1000680000"},
-        network=(),
-    )
-    return pod.command("ansible-runner", "worker", "--private-data-dir=/runner")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from tests.support.ports import free_port
+
 READY_S = 300.0
 NODE_MB = 256
 DISK_MB = 192
@@ -34,7 +36,7 @@ _MODULES = (
 # `no_timer_check`: on a busy machine the emulated timer misses the kernel's test of it.
 _INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
-ln -sf {dd} /bin/dd; ln -sf /opt/dash /bin/sh
+ln -sf /opt/dd /bin/dd; ln -sf /opt/dash /bin/sh
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
 mkdir -p /dev/pts /dev/shm; mount -t devpts pts /dev/pts; mount -t tmpfs shm /dev/shm
 for module in {modules}; do insmod /modules/$module.ko; done
@@ -46,8 +48,6 @@ echo VNUMA-READY > /dev/console
 exec sleep 2147483647
 """
 
-
-PLAYED_DD = Path(__file__).with_name("played_dd.sh")
 
 USERS = {"root": 0, "sudoer": 1000, "asked": 1001, "plain": 1002}
 """Who logs in by the key: root, one with sudo, one whom sudo asks for a password, one without sudo."""
@@ -115,22 +115,21 @@ def has_sudo() -> bool:
     return _which("sudo") is not None and all(_pam(name) for name in _PAM_MODULES)
 
 
-def start_guest(folder: Path, cpus: Sequence[int], remote_cost: float | None = None) -> Guest:
+def start_guest(folder: Path, cpus: Sequence[int]) -> Guest:
     """Build it, boot it, and wait until its SSH server listens.
 
-    `cpus` has the number of CPUs of each node; each has 256 MB. With `remote_cost` its dd plays that a page
-    of another node takes so many times as long; without, it tells its own times.
+    `cpus` has the number of CPUs of each node; each has 256 MB.
     """
     kernel = _kernel()
     assert kernel, "no kernel: missing() says so"
     key = folder / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    initrd = _initrd(folder, kernel, (folder / "key.pub").read_text(encoding="utf-8"), remote_cost)
+    initrd = _initrd(folder, kernel, (folder / "key.pub").read_text(encoding="utf-8"))
     disk = folder / "disk.img"
     with disk.open("wb") as image:
         image.truncate(DISK_MB * 2**20)
     subprocess.run([str(_which("mkfs.ext4")), "-q", "-O", "^has_journal", str(disk)], check=True)
-    port, console = _free_port(), folder / "console.log"
+    port, console = free_port(), folder / "console.log"
     command = _qemu(kernel, initrd, disk, console, cpus, port)
     with (folder / "qemu.log").open("wb") as errors:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
@@ -160,7 +159,7 @@ def _which(name: str) -> str | None:
     return shutil.which(name, path=":".join(str(root / one) for root in _roots() for one in folders))
 
 
-def _initrd(folder: Path, kernel: Path, public_key: str, remote_cost: float | None) -> Path:
+def _initrd(folder: Path, kernel: Path, public_key: str) -> Path:
     root = folder / "root"
     for name in ("bin", "opt", "proc", "sys", "dev", "etc/dropbear", "root/.ssh", "tmp", "data", "modules"):
         (root / name).mkdir(parents=True)
@@ -176,9 +175,7 @@ def _initrd(folder: Path, kernel: Path, public_key: str, remote_cost: float | No
         shutil.copy(next(modules.rglob(f"{name}.ko")), root / "modules")
     if has_sudo():
         _copy_sudo(root)
-    dd = "/opt/dd" if remote_cost is None else "/opt/played-dd"
-    _write_program(root / "init", _INIT.format(modules=" ".join(_MODULES), dd=dd))
-    _write_program(root / "opt/played-dd", PLAYED_DD.read_text("utf-8").replace("@COST@", str(remote_cost)))
+    _write_program(root / "init", _INIT.format(modules=" ".join(_MODULES)))
     (root / "root/.ssh/authorized_keys").write_text(public_key, encoding="utf-8")
     (root / "root/.ssh").chmod(0o755)  # every user's home, so that one key serves all
     names = b"\0".join(str(path.relative_to(root)).encode() for path in sorted(root.rglob("*")))
@@ -280,12 +277,6 @@ def _inventory(folder: Path, key: Path, port: int) -> Path:
     }
     path.write_text(json.dumps({"all": {"hosts": hosts, "vars": common}}), encoding="utf-8")
     return path
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _said(console: Path) -> bool:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
+
 REALM = "VNUMA.TEST"
 _PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "klist")
 _READY_S = 30.0
@@ -152,7 +154,7 @@ def of_a_test(folder: Path) -> Kdc:
 
 def start(folder: Path) -> Kdc:
     """A KDC with an empty realm, answering."""
-    kdc, port = Kdc(folder), _free_port()
+    kdc, port = Kdc(folder), free_port()
     (folder / "krb5.conf").write_text(
         f"[libdefaults]\n default_realm = {REALM}\n dns_lookup_kdc = false\n dns_lookup_realm = false\n"
         f" rdns = false\n dns_canonicalize_hostname = false\n udp_preference_limit = 1\n"
@@ -190,9 +192,3 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> None:
             time.sleep(_TICK_S)
         else:
             return
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

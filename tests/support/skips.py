@@ -9,11 +9,6 @@ import pytest
 
 SKIPPED_IN_CI = {
     "no recordings of real servers here": "they are other people's data, and in no repository",
-    "no OpenBao server": "75 MB for one long test",
-    "no hvac": "as above",
-    "no collection": "as above",
-    "no Receptor daemon": "packaged from Debian 13 on; the test over it is long",
-    "images are built by root": "CI's root has no buildah; the release builds and runs both images",
     "sshd does not run unprivileged here": "depends on the kernel that CI's container gets",
     "no PID namespace can be made here": "as above",
     "no small file system can be mounted here": "as above",

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.ports import free_port
+
 READY_S = 120.0
 _TICK_S = 0.02
 _SEPARATION = Path("/run/sshd")
@@ -43,7 +45,7 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
     for name in ("host", "key"):
         command = [keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
         subprocess.run(command, check=True, capture_output=True)
-    port, log = _free_port(), folder / "sshd.log"
+    port, log = free_port(), folder / "sshd.log"
     configuration = folder / "sshd_config"
     lines = [
         f"Port {port}",
@@ -109,9 +111,3 @@ def _ended(server: subprocess.Popen[bytes]) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
