@@ -91,19 +91,6 @@ def test_a_vm_that_went_off_by_itself_still_gives_the_log_that_is_owed(
     assert (effective["log"]["source"], effective["log"]["not_evaluated"]) == ("vcenter", None)
 
 
-@pytest.mark.long
-def test_a_study_may_leave_the_log_out(tmp_path: Path, lab: LabFactory) -> None:
-    """No ticket is asked for."""
-    study = write_study(tmp_path, evidence={"vmware_log": "off"})
-
-    ran = vnuma("run", study, "-i", write_inventory(tmp_path, lab()))
-
-    assert ran.code == 0, ran.text
-    assert {boot["log"]["not_evaluated"] for boot in boots("small.1")} == {
-        "the study excludes it (evidence.vmware_log)"
-    }
-
-
 def test_a_vm_that_was_moved_during_a_cell_costs_that_cell(tmp_path: Path, lab: LabFactory) -> None:
     """Another host is another machine: invalid, with both names, and no cell is measured there."""
     hosts = [{"name": "esx01", "cluster": "c1"}, {"name": "esx02", "cluster": "c1"}]

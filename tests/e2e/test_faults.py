@@ -12,8 +12,6 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.store import runs, samples
-from vnuma.store.open import open_store
 
 NO_SQL = {"sql_timeout_s": 2}
 NO_SHUTDOWN = {"shutdown_timeout_s": 2}
@@ -107,21 +105,3 @@ def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> N
     assert "cells have no valid attempt" in ran.err
     assert settings_now(running) == before
     assert "0/2" in vnuma_here("status").out
-
-
-def test_a_full_disk_ends_the_run_with_the_vm_restored(
-    tmp_path: Path, lab: LabFactory, vnuma_home: Path
-) -> None:
-    """Exit code 9: samples stored so far are safe, the VM is restored, and the message says so."""
-    running = lab()
-    before = settings_now(running)
-    inventory = write_inventory(tmp_path, running)
-    study = write_study(tmp_path, design={"blocks": 8, "iterations": 8})
-
-    ran = vnuma("run", study, "-i", inventory, largest_file_kb=800)
-
-    assert ran.code == 9, ran.text
-    assert "settings read back equal" in ran.err
-    assert settings_now(running) == before
-    with open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}").read() as connection:
-        assert list(samples.iter_samples(connection, runs.get_run(connection, "small.1").id))

@@ -13,14 +13,12 @@ from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
-from tests.support.site import write_inventory, write_study
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.vcenter_retry import RETRY
 from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
-from vnuma.store import attempts, facts, runs
-from vnuma.store.open import open_store
+from vnuma.store import facts
 from vnuma.store.rows import Fact, RestoreOutcome
 
 TRANSIENT: list[dict[str, Any]] = [
@@ -115,25 +113,3 @@ def test_restoring_without_vcenter_shows_each_try_and_ends_unreachable(
     assert steps.vm.restore_outcome is RestoreOutcome.UNREACHABLE
     store = f"sqlite:///{steps.home}/vnuma.db"
     assert f"(unreachable); vnuma restore --store {store} sql16" in vnuma("status", "--store", store).text
-
-
-@pytest.mark.long
-def test_a_fault_that_stays_costs_its_cell_and_the_run_continues(
-    tmp_path: Path, lab: LabFactory, vnuma_home: Path
-) -> None:
-    """A full datastore fails two cells with their reason; the third, with room again, is valid."""
-    running = lab(faults=[{"kind": "datastore_full", "boot": 3, "times": 2}])
-    before = settings_now(running)
-    study = write_study(tmp_path, design={"blocks": 2}, limits={"max_failed_cells": 3})
-
-    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 6, ran.text
-    assert settings_now(running) == before
-    assert "of 4 cells have no valid attempt" in ran.err
-    with open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}").read() as connection:
-        run = runs.get_run(connection, "small.1")
-        tried = attempts.attempts_of_run(connection, run.id)
-    details = [attempt.detail for attempt in tried if attempt.outcome != "valid"]
-    assert [attempt.outcome for attempt in tried] == ["valid", "failed", "failed", "valid"]
-    assert all("NoDiskSpace" in str(detail) for detail in details)

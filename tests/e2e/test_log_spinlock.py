@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +11,19 @@ import yaml
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.sqlserver.support import server_of
-from tests.support.cli import command, vnuma, vnuma_here
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.lab import LabHandle
-from tests.support.site import SMALL, write_inventory, write_study
+from tests.support.site import SMALL, write_inventory
 from tests.support.studies import LOG
 from vnuma.assets import asset
-from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.audit.journal import audit_lines, journal_of
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.instance.sql_settings import GOVERNOR_OFF, PROCESS_AFFINITY, RESOURCE_POOL
-from vnuma.errors import EnvironmentProblem, PlacementNotProven
+from vnuma.errors import PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.query import value
 from vnuma.sqlserver.instance.resource_pool import read_governor
 from vnuma.sqlserver.instance.server_configuration import AUTO, read_affinity
 from vnuma.store import facts
@@ -148,60 +140,6 @@ def test_what_a_dead_controller_left_is_restored(tmp_path: Path, lab: LabFactory
 
     assert done.equal == done.settings
     assert state(steps) == (AUTO, None, False)
-
-
-def left_on(running: LabHandle) -> tuple[str, int | None, bool, int | None] | None:
-    """Affinity, our pool's share, whether the governor is on, the study's database; None for no answer."""
-    try:
-        with connect(server_of(running)) as connection:
-            governor = read_governor(connection)
-            database = value(connection, f"SELECT DB_ID(N'{Dataset().database}') AS id")
-            return read_affinity(connection), governor.pool_percent, governor.enabled, database
-    except EnvironmentProblem:  # its guest is on its way down, or up
-        return None
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("way", ["restore", "resume", "next run"])
-def test_after_kill_9_in_a_load_everything_of_the_instance_is_restored(
-    tmp_path: Path, lab: LabFactory, way: str
-) -> None:
-    """The pool that the dead run left is not an obstacle: affinity, pool and governor are restored."""
-    running = lab("adkin2014")
-    before = left_on(running)
-    assert before == (AUTO, None, False, None)
-    study = write_study(tmp_path, **LOG)
-    inventory = write_inventory(tmp_path, running)
-    with subprocess.Popen(
-        command("run", study, "-i", inventory),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        running.wait_until(lambda: amid_a_load(running), what="load with its pool", timeout_s=120)
-        os.killpg(process.pid, signal.SIGKILL)
-
-    commands = {"restore": ["restore"], "resume": ["run", "--resume", "small.1"]}
-    ran = vnuma(*commands.get(way, ["run", study, "-i", inventory]))
-
-    assert ran.code == 0, ran.text
-    left = left_on(running)
-    assert left is not None
-    assert left[:3] == before[:3]
-    if way == "restore":  # a run that may continue finds its database again; the named command drops it
-        drop = re.search(r"^Kept .* to drop it: (.+)$", ran.out, re.MULTILINE)
-        assert drop, ran.text
-        here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        subprocess.run(["bash", "-c", drop[1]], check=True, stdout=subprocess.DEVNULL, timeout=60, env=here)
-    assert left_on(running) == before
-    assert "VMs not at baseline: 0" in vnuma_here("status").out
-
-
-def amid_a_load(running: LabHandle) -> bool:
-    """Whether workers are in their place and the database is bound to our pool."""
-    found = left_on(running)
-    return found is not None and found[0] != AUTO and found[1] is not None and found[3] is not None
 
 
 def test_log_writers_on_both_nodes_make_a_boot_invalid(tmp_path: Path, lab: LabFactory) -> None:

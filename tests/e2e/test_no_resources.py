@@ -89,11 +89,6 @@ def no_more_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
-def no_growing_file() -> None:
-    """From now on no file grows."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-
-
 def test_a_full_disk_in_mid_run_leaves_the_vm_as_it_was(lab: LabFactory, small_disk: Path) -> None:
     """Exit code 9, by a store's error that says that the VM was restored."""
     running = lab()
@@ -232,20 +227,6 @@ def test_without_descriptors_the_vm_is_restored_nevertheless(
     assert isinstance(ended.worst, EnvironmentProblem | StoreError), ended.problems
     assert [done.vm for done in ended.restored] == ["sql16"]
     assert not list((vnuma_home / "private").iterdir())
-
-
-@pytest.mark.long
-def test_a_file_size_limit_keeps_no_vm_from_being_restored(tmp_path: Path, lab: LabFactory) -> None:
-    """The store cannot record it, but the VM is restored: exit code 9."""
-    running = lab()
-    before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running)
-
-    with limits_kept(resource.RLIMIT_FSIZE):
-        ended = Struck(running, no_growing_file).run(steps)
-
-    assert settings_now(running) == before
-    assert isinstance(ended.worst, StoreError), ended.problems
 
 
 def test_a_bug_outside_the_play_is_reported_after_the_vms_are_safe(tmp_path: Path, lab: LabFactory) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
 
 import psycopg
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
@@ -28,9 +25,7 @@ from tests.support.proxy import proxy_before
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.places import home_folder
-from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision, require_supervision
-from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
-from vnuma.errors import LeaseLost, StoreError
+from vnuma.errors import StoreError
 from vnuma.store import cells, runs, tables
 from vnuma.store.open import open_store
 from vnuma.store.rows import CellState
@@ -136,24 +131,6 @@ def test_a_server_that_restarts_in_the_middle_costs_no_sample(restarted: Restart
     assert restarted.vm_is_as_before
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(12))
-def test_a_server_that_restarts_again_and_again_leaves_every_vm_as_it_was(
-    restarted: Restarted, seed: int
-) -> None:
-    """At any moment of plan, start, cell and restore, seconds apart: the run ends with exit code 0 or 9."""
-    moments = Random(seed)
-    with restarted.running() as run:
-        for _ in range(200):
-            with suppress(subprocess.TimeoutExpired):
-                run.wait(moments.uniform(0.3, 4))
-                break
-            restarted.restart()
-
-    assert run.returncode in {0, 9}, restarted.said
-    assert restarted.vm_is_as_before
-
-
 def wait_for_samples(url: str, number: int, run: subprocess.Popen[bytes]) -> None:
     """Return when the store has so many, or the run has ended."""
     store, until = open_store(url), time.monotonic() + 300
@@ -205,42 +182,6 @@ def test_a_store_on_a_server_that_takes_no_more_writes_leaves_the_vm_as_it_was(
 
     assert settings_now(running) == before
     assert isinstance(ended.worst, StoreError), ended.problems
-
-
-def test_a_controller_that_was_frozen_finds_its_run_taken_on_postgresql(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster
-) -> None:
-    """The restore records that the run has no supervisor; a process that wakes up then stops."""
-    steps = Steps.prepared(tmp_path / "a", lab(), url=postgresql.new_store())
-    claim_supervision(steps.store, steps.run)
-    steps.shape(steps.take())
-    with steps.store.write() as connection:
-        connection.execute(update(tables.run).values(heartbeat_at=datetime.now(UTC) - SILENT_AFTER))
-
-    said = restore_leftovers(steps.store, RestoreRequest())
-
-    assert not said.problems
-    assert steps.vm.at_baseline
-    with pytest.raises(LeaseLost):
-        require_supervision(steps.store, steps.run)
-
-
-def test_a_controller_that_has_ended_unreaped_keeps_no_vm_on_postgresql(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster
-) -> None:
-    """As in a container without an init: its number lives on, and restore does its work all the same."""
-    running = lab()
-    before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running, url=postgresql.new_store())
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        claim_supervision(steps.store, steps.run, Supervisor(ended.pid))
-        steps.shape(steps.take())
-        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
-
-        said = restore_leftovers(steps.store, RestoreRequest())
-
-    assert not said.problems
-    assert settings_now(running) == before
 
 
 def test_a_dropped_database_is_no_proof_that_every_vm_is_at_its_baseline(

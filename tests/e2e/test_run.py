@@ -171,23 +171,3 @@ def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None
 
     assert "powered off" in done.words
     assert settings_now(running) == before
-
-
-@pytest.mark.long
-def test_on_esxi_8_the_recipe_makes_cores_per_socket_effective(tmp_path: Path, lab: LabFactory) -> None:
-    """With the follow key the guest sees four nodes; without it the same arm sees one, and says so."""
-    running = lab("esxi8-default")
-    inventory = write_inventory(tmp_path, running)
-    four = {"topology": "4x4", "vnuma_nodes": 4}
-
-    followed = vnuma("run", write_study(tmp_path, arms=["1x16", four]), "-i", inventory)
-    cosmetic = vnuma(
-        "run",
-        write_study(tmp_path, arms=["1x16", four | {"follow_cores_per_socket": "off"}]),
-        "-i",
-        inventory,
-    )
-
-    assert followed.code == 0, followed.text
-    assert cosmetic.code == 6
-    assert "topology mismatch" in cosmetic.err

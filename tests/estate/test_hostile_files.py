@@ -9,7 +9,6 @@ import pytest
 
 from tests.estate.workbooks import export, rewrite, write
 from vnuma.errors import InputError
-from vnuma.estate import snapshot, waivers
 from vnuma.estate.rvtools import read_rvtools
 from vnuma.estate.workbook import number
 
@@ -24,28 +23,6 @@ SNAPSHOTS = {
     "lone surrogate": r'{"schema": "vnuma/inventory/1", "estates": "\ud800"}',
     "a word": '{"schema": "vnuma/inventory/1", "estates": "all"}',
 }
-
-
-@pytest.mark.parametrize("content", SNAPSHOTS.values(), ids=SNAPSHOTS)
-def test_a_broken_snapshot_costs_a_sentence(tmp_path: Path, content: str) -> None:
-    """Its path is named, with what to do."""
-    path = tmp_path / "estate.json"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=r"estate\.json") as caught:
-        snapshot.load(path)
-    assert caught.value.fix
-
-
-@pytest.mark.parametrize(
-    "content", ["waivers: " + "[" * 5_000 + "]" * 5_000, "waivers: &a [*a]", "waivers: &a {<<: *a}", "\ud800"]
-)
-def test_broken_waivers_cost_a_sentence(tmp_path: Path, content: str) -> None:
-    """Deep, endless or not text at all."""
-    path = tmp_path / "waivers.yml"
-    path.write_bytes(content.encode("utf-8", "surrogatepass"))
-    with pytest.raises(InputError, match=r"waivers\.yml") as caught:
-        waivers.load(path)
-    assert caught.value.fix
 
 
 _FIRST = "xl/worksheets/sheet1.xml"

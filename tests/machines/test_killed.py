@@ -5,7 +5,6 @@ On a real kernel, emulated, and on the lab's Linux machine.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -23,7 +22,6 @@ from tests.machines.on_guest import LOCAL, LOOK, REMOTE, study_text
 from tests.support.cli import command, vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
-from tests.support.playbook import Played, play
 from tests.support.site import ask_machine, write_machines
 
 HELD = "0\nalways [madvise] never"
@@ -179,38 +177,3 @@ def test_a_shaped_guest_that_a_kill_left_is_restored_with_its_vm(tmp_path: Path,
     assert restored.code == 0, restored.text
     assert settings_now(running) == before
     assert machine.ask("ls /var/tmp") == ""
-
-
-@pytest.mark.long
-def test_a_setting_that_somebody_changes_after_a_kill_is_not_overwritten(
-    machine: Machine, study: Path, tmp_path: Path
-) -> None:
-    """Exit code 7 and the three values, by the command and by the role; a person decides."""
-    before = machine.ask(LOOK)
-    killed(machine, study)
-    machine.ask("echo always > /sys/kernel/mm/transparent_hugepage/enabled")
-
-    refused = vnuma("restore", "emulated")
-    by_role = played(tmp_path, machine)
-
-    assert refused.code == 7, refused.text
-    assert "linux.transparent_hugepages" in refused.err
-    assert (by_role.only("vm_restore")["error"], by_role.code) == ("RestoreConflict", 2)
-    assert "[always]" in machine.ask(LOOK)
-
-    shown = played(tmp_path, machine, "baseline", "--check").only("vm_restore")
-    done = played(tmp_path, machine, "baseline").only("vm_restore")
-
-    assert shown["changes"] == done["changes"]
-    assert {edit["setting"] for edit in done["changes"]} == {
-        "linux.numa_balancing",
-        "linux.transparent_hugepages",
-    }
-    assert machine.ask(LOOK) == before
-
-
-def played(folder: Path, machine: Machine, choice: str = "refuse", *arguments: str) -> Played:
-    """The collection's playbook that restores a run's machines."""
-    variables = {"vnuma_run": "emulated.1", "vnuma_hosts": "emulated", "vnuma_on_conflict": choice}
-    playbook = "vnuma.vnuma.restore"
-    return play(folder, machine.inventory, playbook, "-e", json.dumps(variables), *arguments)

@@ -186,52 +186,6 @@ def test_a_changed_file_is_named(exported: tuple[Store, LoadedRun, Path], tmp_pa
         open_archive(changed)
 
 
-@pytest.mark.parametrize(
-    ("gone", "words"),
-    [("samples.csv", "samples.csv is missing"), (NAME, "is not an archive that vnuma wrote")],
-)
-def test_a_missing_file_is_named(
-    exported: tuple[Store, LoadedRun, Path], tmp_path: Path, gone: str, words: str
-) -> None:
-    """An incomplete archive is refused."""
-    changed = rewritten(
-        exported[2], tmp_path / "x.zip", lambda name, content: None if name == gone else content
-    )
-    with pytest.raises(InputError, match=words):
-        open_archive(changed)
-
-
-def test_an_added_file_is_named(exported: tuple[Store, LoadedRun, Path], tmp_path: Path) -> None:
-    """What the manifest does not know is not ours."""
-    path = tmp_path / "x.zip"
-    path.write_bytes(exported[2].read_bytes())
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("more.txt", "x")
-    with pytest.raises(InputError, match=r"more.txt is not in its manifest"):
-        open_archive(path)
-
-
-@pytest.mark.parametrize("kept", [0, 100, 5000])
-def test_a_cut_archive_is_refused(exported: tuple[Store, LoadedRun, Path], tmp_path: Path, kept: int) -> None:
-    """As after a broken copy: one sentence, and what to do."""
-    path = tmp_path / "cut.zip"
-    path.write_bytes(exported[2].read_bytes()[:kept])
-    with pytest.raises(InputError, match=r"cut.zip is not an archive that vnuma wrote") as caught:
-        open_archive(path)
-    assert "vnuma export" in str(caught.value.fix)
-
-
-def test_damage_inside_is_found(exported: tuple[Store, LoadedRun, Path], tmp_path: Path) -> None:
-    """Bytes turned in the middle of the file: some file is named as damaged or changed."""
-    path = tmp_path / "bad.zip"
-    content = bytearray(exported[2].read_bytes())
-    middle = len(content) // 2
-    content[middle : middle + 64] = bytes(64)
-    path.write_bytes(bytes(content))
-    with pytest.raises(InputError, match=r"bad\.zip"):
-        open_archive(path)
-
-
 def test_a_newer_format_names_the_version_needed(
     exported: tuple[Store, LoadedRun, Path], tmp_path: Path
 ) -> None:

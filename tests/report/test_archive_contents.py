@@ -14,16 +14,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.report.build import ARMS, Story, build, study_text
-from tests.report.calls import Calls, calls_text, dict_of_kinds
+from tests.report.build import ARMS, Story, study_text
 from tests.support.cli import vnuma_here
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study_file import parse_study
-from vnuma.report.archive.raw import COLUMNS, dictionary, print_samples
+from vnuma.report.archive.raw import COLUMNS, dictionary
 from vnuma.report.archive.write import export_run, named_tables
 from vnuma.report.charts.pictures import palette, pictures
-from vnuma.report.model.model import LoadedRun, load_run
-from vnuma.report.tables.csv_export import TABLES
+from vnuma.report.model.model import LoadedRun
 from vnuma.store import samples
 from vnuma.store.open import Store
 from vnuma.store.rows import Sample
@@ -60,17 +58,6 @@ def test_without_pyarrow_the_archive_lacks_the_parquet_file_alone(
         assert archive.read("samples.csv") == whole.read("samples.csv")
 
 
-def test_samples_printed_are_those_of_the_archive(exported: tuple[Store, LoadedRun, Path]) -> None:
-    """`--table samples` prints samples.csv, and the other tables are files of their own too."""
-    store, loaded, path = exported
-    out = io.StringIO()
-    print_samples(store, loaded, out)
-    with zipfile.ZipFile(path) as archive:
-        assert out.getvalue() == archive.read("samples.csv").decode()
-        for name, table in TABLES.items():
-            assert archive.read(f"{name}.csv").decode() == table.of(loaded)
-
-
 @pytest.mark.parametrize("table", ["waits", "samples"])
 def test_the_command_prints_a_table_as_the_archive_has_it(
     exported: tuple[Store, LoadedRun, Path], table: str
@@ -84,14 +71,6 @@ def test_the_command_prints_a_table_as_the_archive_has_it(
     assert ran.code == 0, ran.text
     with zipfile.ZipFile(path) as archive:
         assert ran.out == archive.read(f"{table}.csv").decode()
-
-
-def test_a_table_of_another_format_is_refused() -> None:
-    """The way to have it is in the message."""
-    ran = vnuma_here("results", "quick.1", "--table", "waits")
-
-    assert ran.code == 2
-    assert "vnuma results quick.1 --format csv --table waits" in ran.err
 
 
 def medians_of(
@@ -129,23 +108,6 @@ def test_the_archives_tables_are_the_stores_figures(exported: tuple[Store, Loade
     assert table[1] == ["500", *(f"{statistics.median(medians[arm, 500]):,.0f}" for arm in ARMS)]
     assert [row[0] for row in table] == ["rows a side", "500", "ms", "%", "95%"]
     assert waits == [["wait type", *ARMS], ["ASYNC_NETWORK_IO", *["93.0"] * len(ARMS)]]
-
-
-def test_the_archives_tables_of_other_figures_are_the_stores(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A line per size and a column per arm: the median of the boots' medians of each sample's figure."""
-    monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
-    loaded = load_run(store, build(store, Story(text=calls_text())).name)
-    tables = dict(named_tables(loaded))
-    medians = medians_of(store, loaded.run.id, lambda sample: (sample.figures or {})["spins"])
-
-    table = tables["sql16-seek-spins"]
-    assert table.headings == ("connections", *ARMS)
-    assert [row[0] for row in table.rows] == ["500", "1000"]
-    for size, row in zip((500, 1000), table.rows, strict=True):
-        shown = [float(text.replace(",", "")) for text in row[1:]]
-        assert shown == pytest.approx([statistics.median(medians[arm, size]) for arm in ARMS], rel=1e-3)
 
 
 def test_every_column_is_described() -> None:
@@ -217,17 +179,6 @@ def test_every_picture_says_unit_n_direction_and_that_it_is_simulated(
                 assert "faster" in picture.svg
                 assert "boots" in picture.svg
     assert palette("light")["paper"] != palette("dark")["paper"]
-
-
-def test_a_picture_names_the_unit_of_its_own_axis(loaded: Callable[[Story], LoadedRun]) -> None:
-    """Seconds where the axis has seconds; a title as long as all arms is wrapped, in the study's order."""
-    story = Story(text=study_text(sizes="500, 1000", blocks=2))
-    drawn = {picture.name: picture.svg for picture in pictures(loaded(story))}
-
-    assert "form client, ms, lower is faster" in drawn["iterations-500"]
-    assert "form client, s, lower is faster" in drawn["iterations-1000"]
-    titles = re.findall(r'<text class="title"[^>]*>([^<]*)<', drawn["host-1"])
-    assert titles == ["quick.1: Host esx01, arms 1x16, 2x8, 4x4, 8x2", "and 16x1"]
 
 
 def test_tables_of_a_vm_with_a_slash_in_its_name_are_files(loaded: Callable[[Story], LoadedRun]) -> None:

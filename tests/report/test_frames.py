@@ -12,7 +12,7 @@ import vnuma
 from tests.report.build import store_of
 from tests.report.conftest import ARCHIVED
 from tools import notebook
-from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.errors import EnvironmentProblem
 from vnuma.frames import RunTables
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.open import Store
@@ -37,17 +37,6 @@ def test_pandas_finds_the_medians_in_the_samples(run: RunTables) -> None:
 
     assert len(shown) == 5
     assert medians[shown.index].to_dict() == pytest.approx(shown.to_dict())
-
-
-def test_verdicts_are_those_of_the_document(run: RunTables) -> None:
-    """Word for word, with their intervals."""
-    ours = {row.arm: (row.verdict, row.diff_percent) for row in run.verdicts().itertuples()}
-    theirs = {
-        arm["arm"]: (arm["verdict"], pytest.approx((arm["ratio"] - 1) * 100))
-        for arm in run.document()["arms"]
-    }
-
-    assert ours == theirs
 
 
 def test_every_table_has_its_declared_types(run: RunTables) -> None:
@@ -75,12 +64,6 @@ def test_an_archive_opens_as_its_run(exported: tuple[Store, LoadedRun, Path]) ->
 
     assert ours.samples().equals(theirs.samples())
     assert f"from {path.name}" in repr(ours)
-
-
-def test_a_table_that_is_not_there_is_refused(run: RunTables) -> None:
-    """With the names of those that are."""
-    with pytest.raises(InputError, match="samples, results, figures, waits"):
-        run.arrow("boots")
 
 
 def test_without_pandas_the_error_says_what_helps(run: RunTables, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,10 @@ from vnuma.report.charts.pictures import pictures
 from vnuma.report.comparison.two_runs import parse_condition
 from vnuma.report.export.results import Results, as_json
 from vnuma.report.model.grid import as_latex
-from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.page.page import vm_parts
 from vnuma.report.published.published_comparison import PublishedRow, published_rows, to_reference
 from vnuma.report.tables.csv_export import TABLES
-from vnuma.report.tables.paper_table import paper_table
 from vnuma.report.tables.secondary import named_figures, waits_grids
 from vnuma.report.terminal.run_text import as_text
 
@@ -48,31 +46,6 @@ def test_the_terminal_says_unit_and_direction(calls: LoadedRun) -> None:
     assert "connections" in text
     assert "  calls/s " in text
     assert re.search(r"16x1  faster by 3\.\d%", text)
-
-
-def test_no_output_speaks_of_sides_or_of_less_being_faster(calls: LoadedRun) -> None:
-    """Words of the cross join stay with it."""
-    outputs = [as_text(calls), text_of(page_text(calls)), TABLES["results"].of(calls), as_json(calls)]
-    outputs += [picture.svg for picture in pictures(calls)]
-
-    for output in outputs:
-        shown = output.replace("CPU time, ms, median of boot medians, lower is faster", "")
-        assert "a side" not in shown
-        assert "cross join" not in shown
-        assert "lower is faster" not in shown
-        assert "left is faster" not in shown
-
-
-def test_every_chart_says_unit_n_and_direction(calls: LoadedRun) -> None:
-    """A chart is self-contained: what it shows, of how many boots, and which direction is better."""
-    for picture in pictures(calls):
-        if picture.name.startswith(("host", "topology")):
-            continue
-        words = " ".join(re.findall(r"<text class=\"note\"[^>]*>([^<]*)<", picture.svg))
-        assert "Throughput, form seek" in words
-        assert "6 boots an arm (12 for 1x16)" in words
-        assert "higher is better" in words or "right is faster" in words
-        assert "calls/s" in words or "%" in words
 
 
 def test_scaling_is_drawn_with_a_line_an_arm(calls: LoadedRun) -> None:
@@ -111,15 +84,6 @@ def test_the_page_marks_faster_by_where_the_figure_went(calls: LoadedRun, loaded
     """More calls point up, longer times too: faster points up in one and down in the other."""
     assert "▲ faster by 3." in text_of(page_text(calls))
     assert "▲ slower by 3." in text_of(page_text(loaded(Story())))
-
-
-def test_the_paper_table_is_in_the_unit(calls: LoadedRun) -> None:
-    """Its caption is self-contained, and its differences are in calls a second."""
-    table = paper_table(calls, calls.result.primary[0])
-
-    assert "Throughput in calls/s, median of boot medians, higher is better" in table.caption
-    assert table.headings[0] == "connections"
-    assert [row[0] for row in table.rows][:3] == ["500", "calls/s", "%"]
 
 
 def test_json_and_csv_have_the_figure_under_neutral_names(calls: LoadedRun) -> None:
@@ -262,12 +226,6 @@ def test_other_figures_as_csv_are_those_of_the_document(calls: LoadedRun) -> Non
     assert {(r["figure"], r["unit"], r["better"]) for r in found} == {("spins", "per call", "lower")}
 
 
-def test_methods_tell_of_no_sentinel_that_no_boot_ran(calls: LoadedRun) -> None:
-    """The study left it on, as it is by default; this workload has none."""
-    assert calls.study.design.sentinel
-    assert "sentinel query" not in text_of(page_text(calls))
-
-
 def test_the_statistics_page_of_growth_counts_connections(calls: LoadedRun) -> None:
     """Growth is shown per doubling of what the sizes count."""
     assert "points per doubling of connections" in text_of(page_text(calls))
@@ -279,14 +237,6 @@ def test_a_condition_goes_by_the_direction(calls: LoadedRun, condition: str, sta
     best = next(arm for arm in calls.result.primary[0].arms if arm.arm == "16x1")
 
     assert parse_condition(condition).of(best.verdict) == state
-
-
-def test_published_without_figures_is_refused(loaded: Load) -> None:
-    """A citation alone compares with nothing."""
-    head, _, _ = Story().text.partition("published:")
-
-    with pytest.raises(InputError, match="published has no figures"):
-        loaded(Story(text=f"{head}published: {{title: Nobody}}\n"))
 
 
 def test_a_bound_without_its_figure_is_refused(loaded: Load) -> None:
@@ -307,14 +257,6 @@ def test_what_the_workload_verified_is_shown_escaped_and_long_ones_folded(loaded
     assert "node: &lt;b&gt;1&lt;/b&gt;; pages: 0: 7 (36 boots of 1x16," in section
     assert section.count("<details>") == 1
     assert "<summary>1 value</summary>" in section
-
-
-def test_a_run_without_such_facts_has_no_such_section(loaded: Load) -> None:
-    """Nothing is said where nothing was recorded."""
-    page = page_text(loaded(Story()))
-
-    assert "What this workload verified" not in page
-    assert "Also measured" not in page
 
 
 def falling(label: str, block: int, size: int, form: str) -> float:
@@ -352,25 +294,6 @@ def test_a_loss_that_boots_do_not_show_is_reported_and_not_marked(
     assert "lower at 1,000 connections: up to 50% less, not shown: 4 of 6 boots" in text
     (curve,) = (curve for curve in document.scaling if curve.at == "2x8")
     assert (curve.lower, curve.negative, curve.reason) == ((1000,), (), "4 of 6 boots")
-
-
-def test_too_few_boots_is_the_reason_whatever_the_unit(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A size's verdict shows how many of the required boots there are."""
-    monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
-    document = json.loads(as_json(loaded(Story(text=calls_text(blocks=4), ms=noisy()))))
-
-    (primary,) = (item for item in document["analyses"] if item["primary"])
-    reasons = {arm["verdict"]: arm["reason"] for size in primary["sizes"] for arm in size["arms"]}
-    assert reasons == {"reference": "the reference arm", "too few boots": "too few boots (4 of 6)"}
-
-
-def test_scope_and_methods_say_what_was_measured(calls: LoadedRun) -> None:
-    """By the workload's own summary, not by its name alone."""
-    (analysis,) = calls.result.primary
-    (vm,) = calls.vms
-
-    assert "of calls with 500, 1,000 connections (seek), form seek." in scope(calls, vm, analysis)
-    assert "A cell ran calls with 500, 1,000 connections (seek), " in methods(calls, vm, analysis)
 
 
 def test_other_figures_and_waits_by_arm_are_tables_for_files(calls: LoadedRun) -> None:

@@ -38,10 +38,3 @@ def test_pictures_are_one_file_a_vm(loaded: Load, tmp_path: Path, kind: str, beg
 
     assert [path.name for path in written] == [f"run-sql-a.{kind}", f"run-sql-b.{kind}"]
     assert all(path.read_bytes().startswith(begins) for path in written)
-
-
-def test_a_run_without_a_measurement_is_a_page_too(loaded: Load, tmp_path: Path) -> None:
-    """It says that nothing can be said yet."""
-    (path,) = write_report(loaded(Story(stop_after=0)), tmp_path / "none.md", "markdown")
-
-    assert "nothing can be said yet" in path.read_text(encoding="utf-8")

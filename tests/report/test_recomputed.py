@@ -33,7 +33,6 @@ REFERENCE = ("1x16", "1x16 (A/A)")
 ARMS = ("2x8", "4x4", "8x2", "16x1")
 COLUMNS = (*REFERENCE, *ARMS)
 BLOCKS = 8
-APART = "16x1"
 
 ELSEWHERE = {
     "arms[].noticeable_shift": "a limit: tests/unit/analysis/test_verdict.py",

@@ -18,19 +18,16 @@ from tests.report.build import Lost, Story, build, study_text
 from tests.report.pages import Outline
 from tests.report.serving import asked, listening, serving
 from tests.support.cli import vnuma_here
-from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
 from vnuma.checks.check_history import RecordedCheck
 from vnuma.errors import InputError, StoreError
 from vnuma.serve import app, reader
 from vnuma.serve.figures import Kept
-from vnuma.serve.metrics import metrics
-from vnuma.serve.pages import Pages
 from vnuma.serve.reader import Reader
 from vnuma.store import audit, estate_checks, runs, tables
 from vnuma.store.audit import AuditLine
 from vnuma.store.estate_checks import NewFinding
-from vnuma.store.open import Store, open_for_reading, open_store
+from vnuma.store.open import Store, open_for_reading
 from vnuma.store.rows import RunState
 
 EVIL = "<img src=x onerror=alert(1)>&'--\u202e"
@@ -96,15 +93,6 @@ def test_an_unfinished_run_has_its_figures_but_no_verdict(site: Site) -> None:
     assert "withheld" in page
     assert "slower by" not in page
     assert "faster by" not in page
-
-
-def test_the_legend_of_cells_has_the_states_of_cells_only(site: Site) -> None:
-    """Not those of checks and runs."""
-    before, _, _ = Outline(site.page("/runs/quick.2")).text.partition(". A row is a block")
-
-    assert (
-        before.splitlines()[-1].strip() == "✓ valid, ▶ now, · pending, ↻ tried again, ✗ given up, - left out"
-    )
 
 
 def test_simulated_is_said_on_every_page_of_a_simulated_run(site: Site) -> None:
@@ -284,19 +272,6 @@ def test_a_store_opened_for_reading_cannot_be_written(tmp_path: Path) -> None:
     place = new_store(tmp_path / "vnuma.db").place
     reading = open_for_reading(f"sqlite:///{place.path}")
 
-    with pytest.raises(StoreError), reading.write() as connection:
-        runs.save_study(connection, "quick", "x")
-
-
-def test_a_server_s_store_opened_for_reading_cannot_be_written(postgresql: Cluster) -> None:
-    """Nor on PostgreSQL, where every page is read as on SQLite."""
-    url = postgresql.new_store()
-    build(open_store(url), Story(text=text(), stop_after=9, state=RunState.RUNNING))
-    reading = open_for_reading(url)
-    pages = Pages(Reader(reading))
-
-    assert "9 of 36 cells" in pages.run("quick.1")
-    assert "vnuma_cells" in metrics(pages.reader).decode()
     with pytest.raises(StoreError), reading.write() as connection:
         runs.save_study(connection, "quick", "x")
 

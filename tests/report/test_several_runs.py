@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.oneway import anova_oneway
 from typer.testing import CliRunner
 
@@ -99,20 +98,6 @@ def test_runs_that_a_coarse_clock_rounds_alike_keep_its_error() -> None:
     assert math.log(found.verdict.interval.high) == pytest.approx(0.02 + width)
     assert math.log(found.prediction.high) == pytest.approx(0.02 + width)
     assert found.verdict.label is Label.UNDECIDED
-
-
-def test_with_equal_errors_it_is_hartung_and_knapps() -> None:
-    """statsmodels' HKSJ interval of a random-effects summary, where every run has the same error."""
-    means = [0.012, 0.021, 0.008, 0.035, 0.02]
-    table = combine_effects(np.array(means), np.full(5, 1e-5), method_re="iterated", use_t=True)
-    low, high = table.conf_int(use_t=True)[3]
-    found = pool("4x4", [Contrast("4x4", "4x4", 8, mean, None, None, (mean,)) for mean in means], 1, RULES)
-
-    assert found.verdict is not None
-    assert found.verdict.interval is not None
-    assert [math.log(found.verdict.interval.low), math.log(found.verdict.interval.high)] == pytest.approx(
-        [low, high], abs=1e-9
-    )
 
 
 def test_whether_runs_differ_is_welchs_f() -> None:

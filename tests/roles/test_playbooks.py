@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma, vnuma_here
-from tests.support.looking import change_by_hand, settings_now
+from tests.support.looking import settings_now
 from tests.support.playbook import Played, Result, Step, play, play_each
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
@@ -228,60 +227,6 @@ def in_short(restored: Result) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_a_later_change_by_its_owner_is_not_reverted(tmp_path: Path, lab: LabFactory) -> None:
-    """Once a VM was restored, playing restore again leaves it as its owner has made it since."""
-    running = lab()
-    inventory = write_inventory(tmp_path, running)
-    run = create(tmp_path, inventory)
-    by_hand(tmp_path, inventory, "cell", run)
-    by_hand(tmp_path, inventory, "restore", run)
-    change_by_hand(running, memoryReservationLockedToMax=True)
-    theirs = settings_now(running)
-
-    again = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
-
-    assert not again.changed
-    assert settings_now(running) == theirs
-
-
-@pytest.mark.long
-def test_a_conflict_is_refused_until_a_person_decides(tmp_path: Path, lab: LabFactory) -> None:
-    """Somebody else's change during the run: exit code 7, nothing touched; `theirs` then keeps it."""
-    running = lab()
-    inventory = write_inventory(tmp_path, running)
-    run = create(tmp_path, inventory, all_arms={"memory_reservation": "keep"})
-    by_hand(tmp_path, inventory, "cell", run)
-    change_by_hand(running, memoryAllocation=vim.ResourceAllocationInfo(reservation=1024))
-    changed = settings_now(running)
-
-    refused = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
-    assert (refused["error"], refused["exit_code"]) == ("RestoreConflict", 7)
-    assert settings_now(running) == changed
-
-    kept = by_hand(tmp_path, inventory, "restore", run, "-e", "vnuma_on_conflict=theirs").only("vm_restore")
-    assert kept.status == "ok"
-    assert settings_now(running)["reservation"] == 1024
-
-
-@pytest.mark.long
-def test_a_failed_step_does_not_end_the_study(tmp_path: Path, lab: LabFactory) -> None:
-    """The step's reason is in its result, the next cell is measured, and the VM is restored."""
-    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 2}])
-    inventory = write_inventory(tmp_path, running)
-    before = settings_now(running)
-    run = create(tmp_path, inventory, power={"sql_timeout_s": 2})
-
-    ended = by_hand(tmp_path, inventory, "study", run)
-
-    assert ended.code == 0, ended.text
-    reasons = [task["reason"] for task in ended.tasks if task.status == "failed"]
-    assert reasons == ["sql_timeout"]
-    assert len(ended.all("sql_benchmark")) == 1
-    assert settings_now(running) == before
-    assert "failed" in vnuma_here("status").out
-
-
-@pytest.mark.long
 def test_a_run_that_another_process_supervises_is_left_to_it(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
@@ -315,19 +260,6 @@ def test_something_that_is_no_attempt_is_refused(tmp_path: Path, lab: LabFactory
 
     assert [(failed["error"], failed["exit_code"]) for failed in refused] == [("InputError", 3)] * 2
     assert all("cell_claim" in failed["msg"] for failed in refused)
-
-
-@pytest.mark.parametrize(
-    "playbook", ["cell", *(pytest.param(name, marks=pytest.mark.long) for name in ("study", "restore"))]
-)
-def test_a_playbook_without_a_run_says_how_to_name_one(
-    tmp_path: Path, lab: LabFactory, playbook: str
-) -> None:
-    """The message has the option to add."""
-    ended = play(tmp_path, write_inventory(tmp_path, lab()), f"vnuma.vnuma.{playbook}")
-
-    assert ended.code == 2
-    assert "Name the run: -e vnuma_run=quick.4" in ended.text
 
 
 def test_an_unknown_run_is_named(tmp_path: Path, vnuma_home: Path, lab: LabFactory) -> None:

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import LabFactory
 from tests.support.lab import LabHandle
 from tests.support.playbook import Played, Step, play_each, play_roles
@@ -79,18 +77,6 @@ def test_a_dataset_is_made_once_and_dropped(tmp_path: Path, lab: LabFactory) -> 
     assert not again.changed
 
 
-@pytest.mark.long
-def test_check_mode_predicts_that_another_size_is_created_again(tmp_path: Path, lab: LabFactory) -> None:
-    """The dataset that is there was made for other numbers of rows."""
-    inventory = write_inventory(tmp_path, lab())
-    dataset(tmp_path, inventory)
-    larger = {"sql_dataset_sales_order_detail_rows": 55}
-
-    assert dataset(tmp_path, inventory, "--check", **larger).only("sql_dataset").changed
-    assert dataset(tmp_path, inventory, **larger).only("sql_dataset").changed
-    assert not dataset(tmp_path, inventory, **larger).only("sql_dataset").changed
-
-
 def test_a_foreign_database_is_refused(tmp_path: Path, lab: LabFactory) -> None:
     """It is neither filled nor dropped, and check mode says so beforehand."""
     running = lab()
@@ -136,26 +122,3 @@ def test_check_mode_measures_nothing(tmp_path: Path, lab: LabFactory) -> None:
     ended = play_roles(tmp_path, write_inventory(tmp_path, lab()), {"sql_benchmark": {}}, "--check")
 
     assert ended.only("sql_benchmark")["timings"] == []
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"sql_benchmark_workload": {"sizes": [0]}}, "option workload is invalid: sizes.0: "),
-        pytest.param(
-            {"sql_benchmark_workload": {"forms": ["sideways"]}},
-            "option workload is invalid: forms.0: ",
-            marks=pytest.mark.long,
-        ),
-    ],
-)
-def test_a_wrong_workload_is_one_clear_sentence(
-    tmp_path: Path, lab: LabFactory, options: dict[str, Any], said: str
-) -> None:
-    """The field is named, and the exit code says that the input is wrong."""
-    failed = play_roles(tmp_path, write_inventory(tmp_path, lab()), {"sql_benchmark": options}).only(
-        "sql_benchmark"
-    )
-
-    assert failed["exit_code"] == 3
-    assert said in failed["msg"]

@@ -106,29 +106,6 @@ def test_covariates_equal_ols(place: Place, holes: tuple[tuple[int, int], ...]) 
         assert flag.f == pytest.approx(extra / rest.mse_resid, rel=1e-6)
 
 
-def test_residuals_equal_ols_with_missing_cells() -> None:
-    """Residuals are those of OLS, and NaN exactly where a cell is missing."""
-    ms = G1_MS.copy()
-    ms[1, 0] = ms[4, 4] = np.nan
-    residuals = fit(as_grid(ms)).residuals
-    model, _ = _ols(np.log(ms))
-    assert residuals[~np.isnan(residuals)] == pytest.approx(model.resid, abs=1e-11)
-    assert np.array_equal(np.isnan(residuals), np.isnan(ms))
-
-
-def test_gate_equals_its_formula_in_complete_blocks() -> None:
-    """The extra sum of squares equals var(Y_j - mean of the others)(k-1)/k over MS without j."""
-    y = np.log(G1_MS)
-    full = fit(as_grid(G1_MS))
-    for j, flag in enumerate(gate(full)):
-        others = np.delete(y, j, axis=1)
-        u = y[:, j] - others.mean(axis=1)
-        r = others - others.mean(axis=1, keepdims=True) - others.mean(axis=0) + others.mean()
-        ms_without = (r**2).sum() / (5 * 4)
-        assert flag.f == pytest.approx(u.var(ddof=1) * 5 / 6 / ms_without, rel=1e-9)
-        assert flag.critical == pytest.approx(stats.f.ppf(0.90, 5, 20), rel=1e-9)
-
-
 def test_gate_with_missing_cells_is_a_nested_f_test() -> None:
     """With cells missing, the gate's F is the one that compares OLS with and without the column."""
     ms = G1_MS.copy()
@@ -191,19 +168,6 @@ def test_grid_without_the_reference_compares_nothing() -> None:
     comparison = compare(grid, ("R",), {"2x8": "2x8", "4x4": "4x4"})
     assert comparison.fit is None
     assert [c.log_ratio for c in comparison.contrasts] == [None, None]
-
-
-def test_the_range_of_one_more_boot_is_the_classical_one() -> None:
-    """Two columns, so paired t: mean of n differences ± t s sqrt(1 + 1/n), from statsmodels' prediction."""
-    ms = G1_MS[:, [0, 2]]
-    d = np.log(ms[:, 1] / ms[:, 0])
-    model = OLS(d, np.ones(len(d))).fit()
-    low, high = model.get_prediction([[1.0]]).conf_int(obs=True, alpha=0.05)[0]
-
-    (found,) = compare_ms(ms, ("R", "2x8")).contrasts
-
-    assert found.prediction is not None
-    assert (math.log(found.prediction.low), math.log(found.prediction.high)) == pytest.approx((low, high))
 
 
 def test_the_range_of_one_more_boot_next_to_two_reference_columns() -> None:

@@ -52,18 +52,6 @@ def test_a_complete_run() -> None:
     assert not found.missing
 
 
-def test_sizes_are_reported_at_their_joint_level() -> None:
-    """With two sizes each size's interval is 97.5%, its inner one 95%, and is wider than the overall one."""
-    found = analysed(usual_study())
-    verdict = found.sizes[0].arms[0].verdict
-    assert verdict.level == pytest.approx(0.975)
-    assert verdict.equivalence_level == pytest.approx(0.95)
-    overall, at_size = found.arms[0].verdict.half_width, verdict.half_width
-    assert overall is not None
-    assert at_size is not None
-    assert at_size > overall
-
-
 def test_the_largest_gap_between_sizes_is_named() -> None:
     """Equivalent overall does not mean equivalent at every size: the size with the largest gap is named."""
     study = usual_study()
@@ -92,16 +80,6 @@ def test_growth_of_the_gap_is_found() -> None:
     assert trends["16x1"].points == pytest.approx(1.0, abs=0.01)
 
 
-def test_fixed_order_withholds_all_words() -> None:
-    """Fixed order: no word anywhere, no recommendation, the reason at the top."""
-    found = analysed(usual_study(order="fixed"))
-    assert found.withheld is Withheld.FIXED_ORDER
-    assert {item.verdict.withheld for item in found.arms} == {Withheld.FIXED_ORDER}
-    assert {item.verdict.withheld for size in found.sizes for item in size.arms} == {Withheld.FIXED_ORDER}
-    assert found.recommended == ()
-    assert found.cautions[0].id == "fixed_order"
-
-
 def test_a_a_alarm_withholds_all_words() -> None:
     """A reference that differs from itself withholds every word."""
     ms = noisy_ms(8, 6, 0.002, EFFECTS)
@@ -118,15 +96,6 @@ def test_without_a_a() -> None:
     assert isinstance(found.a_a, NotEvaluated)
     assert "no_aa" in caution_ids(found)
     assert _words(found)["16x1"] is Label.SLOWER
-
-
-def test_two_columns() -> None:
-    """One arm and the reference: the paired error decides, no gate, no false alarm about it."""
-    found = analysed(study_of(noisy_ms(8, 2, 0.002, (0.0, 0.03)), columns_of(("2x8",), a_a=False)))
-    (arm,) = found.arms
-    assert arm.contrast.inference is not None
-    assert (arm.contrast.inference.basis, arm.verdict.label, found.gate) == ("own", Label.SLOWER, ())
-    assert "variance_gate" not in caution_ids(found)
 
 
 def test_a_a_alone() -> None:
@@ -180,17 +149,6 @@ def test_an_interrupted_run_uses_what_there_is() -> None:
     assert {"cells_missing", "blocks_not_begun"} <= caution_ids(found)
 
 
-def test_an_arm_that_stopped_early_has_its_own_count() -> None:
-    """An arm with four boots is too few; the others keep their words."""
-    study = usual_study()
-    study.drop(lambda c: c.label == "8x2" and c.block > 4, reason="topology_mismatch")
-    found = analysed(study)
-    words = _words(found)
-    assert words.pop("8x2") is Label.TOO_FEW
-    assert words == {"2x8": Label.EQUIVALENT, "4x4": Label.SLOWER, "16x1": Label.SLOWER}
-    assert {gap.reason for gap in found.missing} == {"topology_mismatch"}
-
-
 def test_an_arm_that_never_ran() -> None:
     """An arm without any cell is named, has no figures, and does not widen the others' intervals."""
     study = usual_study()
@@ -210,16 +168,6 @@ def test_an_arm_that_never_ran() -> None:
     ]
 
 
-def test_one_reference_column_lost() -> None:
-    """Without the A/A column's cells the other one carries the comparison, and that is said."""
-    study = usual_study()
-    study.drop(lambda c: c.label == "1x16 (A/A)")
-    found = analysed(study)
-    assert isinstance(found.a_a, NotEvaluated)
-    assert "aa_missing" in caution_ids(found)
-    assert _words(found)["16x1"] is Label.SLOWER
-
-
 @pytest.mark.parametrize("kept", [1, 2])
 def test_few_a_a_cells_take_no_verdict_away(kept: int) -> None:
     """An A/A column that lost most of its cells leaves the verdicts that the others allow."""
@@ -228,14 +176,6 @@ def test_few_a_a_cells_take_no_verdict_away(kept: int) -> None:
     gone = usual_study()
     gone.drop(lambda c: c.label == "1x16 (A/A)")
     assert _words(analysed(study)) == _words(analysed(gone))
-
-
-def test_own_error_rests_on_every_pair() -> None:
-    """A block with one of the reference's columns is a pair, and the boots named are the pairs used."""
-    study = usual_study(blocks=6)
-    study.drop(lambda c: c.label == "1x16 (A/A)" and c.block > 3)
-    for arm in analysed(study).arms:
-        assert arm.contrast.boots == len(arm.contrast.differences) == 6
 
 
 def test_the_reference_never_ran() -> None:
@@ -260,13 +200,6 @@ def test_all_cells_invalid() -> None:
     assert found.cautions[0].id == "no_data"
     assert found.points == ()
     assert {item.verdict.ratio for item in found.arms} == {None}
-
-
-def test_nothing_started() -> None:
-    """A run with no cell begun is analysed to an empty result, not an error."""
-    study = usual_study()
-    found = analyse([], [], study.design).primary[0]
-    assert (found.blocks, found.blocks_not_begun, found.missing) == (0, 8, ())
 
 
 def test_a_failed_control_withholds_equivalence() -> None:

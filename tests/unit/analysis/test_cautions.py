@@ -66,28 +66,6 @@ def test_drift_is_reported() -> None:
     assert found.withheld is None
 
 
-def test_slow_first_iterations_are_reported() -> None:
-    """First iterations 2% slow ask for another warm-up."""
-    assert "first_iteration" in caution_ids(analysed(usual_study(iterations=(1.02, 1.0, 1.0))))
-
-
-def test_odd_boots_are_reported_and_kept() -> None:
-    """One boot far off is named with its block, and still counts."""
-    ms = noisy_ms(8, 6, 0.002, EFFECTS)
-    ms[4, 3] *= 1.2
-    found = analysed(study_of(ms, columns_of()))
-    caution = next(item for item in found.cautions if item.id == "odd_cells")
-    assert "4x4 in block 5" in caution.what
-    assert len(found.points) == 48
-
-
-def test_two_groups_of_boots_are_reported() -> None:
-    """Boots in two clear groups are reported, with the hint not to trim them."""
-    ms = noisy_ms(12, 6, 0.002, EFFECTS)
-    ms[np.random.default_rng(9).random(ms.shape) < 0.4] *= 1.05
-    assert "bimodal" in caution_ids(analysed(study_of(ms, columns_of())))
-
-
 def test_rank_dissent_is_reported() -> None:
     """Slower by the fit, not by ranks, because one boot of six differs in direction: both are shown."""
     ms = noisy_ms(6, 6, 0.004, seed=4)

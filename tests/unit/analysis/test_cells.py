@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.cells import Cells, collect, grid
-from vnuma.analysis.records import ELAPSED, CellRecord, design_of
+from vnuma.analysis.records import ELAPSED, design_of
 from vnuma.domain.study.study import Study as StudyFile
 
 
@@ -29,14 +29,6 @@ def test_cell_value_is_mean_over_sizes_of_log_median() -> None:
     boot = _collect(study).boots[0]
     assert boot.medians == pytest.approx((120.0, 480.0))
     assert boot.log_mean == pytest.approx((math.log(120) + math.log(480)) / 2)
-
-
-def test_iterations_keep_their_order() -> None:
-    """The first timed iteration stays first however the samples come."""
-    study = _study(iterations=(3.0, 1.0, 2.0))
-    study.samples.reverse()
-    times = _collect(study).boots[0].iterations[0]
-    assert times[0] > times[2] > times[1]
 
 
 def test_failed_cells_are_missing_with_their_reason() -> None:
@@ -66,15 +58,6 @@ def test_a_missing_size_makes_the_cell_missing() -> None:
     study.samples = [s for s in study.samples if not (s.label == "2x8" and s.block == 3 and s.size == 1000)]
     (gap,) = _collect(study).missing
     assert (gap.block, gap.outcome, gap.reason) == (3, "not measured", "no elapsed time at size 1000")
-
-
-def test_unmeasured_iterations_do_not_count() -> None:
-    """An iteration without an outcome `measured` gives no time, whatever number it carries."""
-    study = _study()
-    study.samples = [
-        s._replace(outcome="timeout") if s.iteration == 3 and not s.warmup else s for s in study.samples
-    ]
-    assert {len(times) for boot in _collect(study).boots for times in boot.iterations} == {2}
 
 
 def test_a_median_of_zero_is_missing() -> None:
@@ -147,10 +130,3 @@ def test_design_of_a_study_file() -> None:
         8,
         "randomised",
     )
-
-
-def test_cells_of_other_vms_stay_apart() -> None:
-    """Each VM's cells are its own."""
-    study = _study()
-    study.cells.append(CellRecord("2x8", "2x8", 9, "other", "failed", "tools_timeout"))
-    assert not _collect(study).missing

@@ -112,13 +112,6 @@ def test_a_slow_first_iteration_raises_the_alarm() -> None:
     assert found.ratio == pytest.approx(1.02)
 
 
-def test_a_fast_first_iteration_raises_none() -> None:
-    """The test is one-sided: a first iteration faster than the rest needs no warm-up."""
-    found = check_first_iteration(_boots(G1_MS, (0.98, 1.0, 1.0)))
-    assert isinstance(found, FirstIteration)
-    assert not found.alarm
-
-
 def test_first_iteration_p_is_scipys_one_sided_t() -> None:
     """The p value over cells is the one-sided one-sample t test's."""
     generator = np.random.default_rng(2)
@@ -146,15 +139,6 @@ def test_an_odd_cell_is_flagged_by_name() -> None:
     assert full.df == 35
 
 
-def test_odd_cell_limit_follows_its_formula() -> None:
-    """The limit is 4 x 1.4826 median|R| sqrt(Bk/df)."""
-    ms = noisy_ms(8, 6, 0.003, seed=4)
-    ms[4, 3] *= 1.2
-    full = fit(as_grid(ms))
-    limit = 4 * 1.4826 * np.median(np.abs(full.residuals)) * math.sqrt(48 / 35)
-    assert odd_cells(full)[0].limit == pytest.approx(limit)
-
-
 def test_best_split_equals_trying_every_split() -> None:
     """The share of variance is the best over all two-group splits of the sorted values."""
     r = np.random.default_rng(1).normal(size=(4, 11))
@@ -166,19 +150,6 @@ def test_best_split_equals_trying_every_split() -> None:
             for g, h in ((values[:i], values[i:]) for i in range(1, len(values)))
         ]
         assert share == pytest.approx(1 - min(within) / total)
-
-
-def test_two_groups_of_boots_are_seen_when_wide_apart() -> None:
-    """Boots that fall into two clear groups are flagged; plain noise is not."""
-    ms = noisy_ms(12, 6, 0.002, seed=9)
-    plain = bimodality(fit(as_grid(ms)))
-    high = np.random.default_rng(9).random(ms.shape) < 0.4
-    ms[high] *= 1.05
-    found = bimodality(fit(as_grid(ms)))
-    assert isinstance(plain, Bimodality)
-    assert isinstance(found, Bimodality)
-    assert (plain.flagged, found.flagged) == (False, True)
-    assert plain.critical == found.critical
 
 
 def test_bimodality_needs_variation() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,24 +44,6 @@ def _adaptive(c: float, p: int, df: int, rho: float) -> float:
 def test_probability_equals_adaptive_quadrature(c: float, p: int, df: int, rho: float) -> None:
     """G(c) agrees with adaptive quadrature to 1e-9."""
     assert distributions.probability(c, p, df, rho) == pytest.approx(_adaptive(c, p, df, rho), abs=1e-9)
-
-
-def test_probability_equals_the_multivariate_t() -> None:
-    """G(c) is the box probability of scipy's multivariate t, within that method's error."""
-    rho, p, df, c = 1 / 3, 3, 20, 2.4
-    shape = np.full((p, p), rho) + (1 - rho) * np.eye(p)
-    joint = stats.multivariate_t(shape=shape, df=df, seed=1)
-    box = joint.cdf(np.full(p, c), lower_limit=np.full(p, -c), maxpts=200_000)
-    assert distributions.probability(c, p, df, rho) == pytest.approx(float(box), abs=2e-4)
-
-
-@PATIENT
-@given(st.integers(1, 400), st.sampled_from([0.001, 0.0125, 0.05, 0.1]))
-def test_one_contrast_is_students_t(df: int, alpha: float) -> None:
-    """With one contrast the constant is Student's quantile, and p is the t test's."""
-    c = distributions.dunnett_constant(alpha, 1, df, 0.5)
-    assert c == pytest.approx(stats.t.ppf(1 - alpha / 2, df), rel=1e-9)
-    assert distributions.dunnett_p(c, 1, df, 0.5) == pytest.approx(alpha, rel=1e-9)
 
 
 @PATIENT

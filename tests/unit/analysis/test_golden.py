@@ -12,7 +12,6 @@ from scipy import special, stats
 from tests.unit.analysis.data import G1_MS, LABELS, columns_of, compare_ms, g2_ms, study_of
 from vnuma.analysis import distributions
 from vnuma.analysis.analyse import analyse
-from vnuma.analysis.checks import AaCheck, check_a_a
 from vnuma.analysis.compare import Comparison, Contrast, Inference
 from vnuma.analysis.growth import slope_weights
 from vnuma.analysis.rank import rank_estimate
@@ -41,38 +40,6 @@ def _exactly(value: float | None, printed: str) -> None:
 def _all_exactly(values: Sequence[float | None], printed: str) -> None:
     for value, text in zip(values, printed.split(), strict=True):
         _exactly(value, text)
-
-
-def test_g1_error_and_constants() -> None:
-    """G1: residual mean square, df, standard error and both Dunnett constants."""
-    comparison = compare_ms(G1_MS)
-    assert comparison.fit is not None
-    _exactly(comparison.fit.ms, "1.30249239249e-05")
-    assert comparison.fit.df == 25
-    _, inference = _arm(comparison, "2x8")
-    _exactly(inference.se, ".0018045030")
-    _exactly(inference.constant, "2.64494447")
-    _exactly(distributions.dunnett_constant(0.10, 4, 25, 1 / 3), "2.31871391")
-
-
-def test_g1_gate() -> None:
-    """G1: the gate's F of every column, its critical value, and no flag."""
-    gates = compare_ms(G1_MS).gates
-    _all_exactly(
-        [g.f for g in gates], ".349363358 1.099641182 1.336260114 1.149235454 .615609133 1.690477144"
-    )
-    for flag in gates:
-        _exactly(flag.critical, "2.15822722")
-        assert not flag.flagged
-
-
-def test_g1_a_a() -> None:
-    """G1: the reference against itself."""
-    check = check_a_a(compare_ms(G1_MS))
-    assert isinstance(check, AaCheck)
-    _all_exactly([check.ratio, check.t, check.p], "1.00223999 1.0738242 .29315728")
-    _exactly(check.noise_floor * 100, "0.430060")
-    assert check.state == "no alarm"
 
 
 @pytest.mark.parametrize(

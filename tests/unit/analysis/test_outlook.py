@@ -49,11 +49,6 @@ def test_an_outlook_needs_six_blocks_and_says_what_is_in_reach() -> None:
     assert seen.power < again.power or seen.detectable <= 0.01
 
 
-def test_a_fixed_order_has_no_outlook() -> None:
-    """Its verdicts are withheld, whatever the blocks."""
-    assert outlook(replace(DESIGN, order="fixed"), 24, Spread("0.6%", 0.006), 0.01) is None
-
-
 def test_precision_ends_a_study_as_the_specification_simulated_it() -> None:
     """1% at SD 0.6% (0.5% and 0.5%), 4 arms with A/A: 7.5 blocks on average; 0.5%: 17.2, cap 24."""
     spread = typical_spread(3, 1)

@@ -22,7 +22,7 @@ from vnuma.analysis.planning import (
     ratio_for_equivalence,
     ratio_needed,
 )
-from vnuma.analysis.simulate import Layout, Simulated, simulate_null
+from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look, stop_on_precision
 from vnuma.analysis.variance import cell_sd, median_variance, noise, pilot_upper
 
@@ -51,17 +51,6 @@ def test_cell_sd_shares_the_boot_over_sizes() -> None:
     """Sizes average the iterations' noise, not the boot's."""
     assert cell_sd(0.005, 0.005, 3) == pytest.approx(0.005 * math.sqrt(1.448671))
     assert cell_sd(0.005, 0.005, 3, sizes=4) == pytest.approx(0.005 * math.sqrt(1 + 0.448671 / 4))
-
-
-def test_noise_finds_the_two_parts() -> None:
-    """Boot and iteration SDs are recovered from many simulated boots."""
-    generator = np.random.default_rng(3)
-    boot = generator.normal(0, 0.01, 4000)
-    times = 1000 * np.exp(boot[:, None] + generator.normal(0, 0.02, (4000, 3)))
-    boots = [Boot("R", "R", i, None, (tuple(map(float, row)),)) for i, row in enumerate(times)]
-    found = noise(float(np.var(np.log(np.median(times, axis=1)), ddof=1)), 3999, boots)
-    assert found.within_sd == pytest.approx(0.02, rel=0.03)
-    assert found.boot_sd == pytest.approx(0.01, rel=0.06)
 
 
 def test_noise_of_several_sizes_shares_the_boot() -> None:
@@ -139,11 +128,6 @@ def test_blocks_for_80_percent_are_the_published_ones(
     assert found_equivalent == pytest.approx(equivalent, rel=0.08)
 
 
-def test_beyond_the_grid_no_number_is_given() -> None:
-    """An effect that 200 blocks cannot show has no number of blocks."""
-    assert blocks_to_detect(0.0005, 0.02, 4, 1) is None
-
-
 def test_power_at_the_detectable_effect_is_80_percent() -> None:
     """Power and detectable effect are one relation read both ways; more blocks, more power."""
     layout = Layout(4, 2, 8)
@@ -169,43 +153,6 @@ def test_simulated_rule_is_the_rule() -> None:
             inner = math.log(contrast.inference.equivalence.high) - (contrast.log_ratio or 0)
             assert inner == pytest.approx(fast.half_width_90[study, arm] / 100)
     assert bases == {"pooled", "own"}
-
-
-@pytest.mark.parametrize(("references", "blocks"), [(2, 6), (2, 8), (1, 8)])
-def test_false_findings_stay_within_five_percent(references: int, blocks: int) -> None:
-    """Family-wise error of the rule under no effect: at most 5%, at least 3.5%, within two errors."""
-    studies = 8000
-    null = simulate_null(Layout(4, references, blocks), studies, seed=77)
-    wrong = float((np.abs(null.estimate) > null.half_width_95).any(axis=1).mean())
-    error = 2 * math.sqrt(0.05 * 0.95 / studies)
-    assert 0.035 - error <= wrong <= 0.05 + error
-
-
-@pytest.mark.parametrize(("column", "factor", "references"), [(3, 2, 2), (3, 3, 2), (0, 2, 1), (0, 3, 1)])
-def test_unequal_variances_stay_near_five_percent(column: int, factor: int, references: int) -> None:
-    """With one arm or the reference two or three times as noisy: at most 6.5%, within two errors."""
-    studies = 8000
-    y = np.random.default_rng(81).standard_normal((studies, 6, 4 + references))
-    y[:, :, column] *= factor
-    null = Simulated(y, references)
-    wrong = float((np.abs(null.estimate) > null.half_width_95).any(axis=1).mean())
-    assert wrong <= 0.065 + 2 * math.sqrt(0.065 * 0.935 / studies)
-
-
-def test_false_equivalence_at_the_margin_stays_within_five_percent() -> None:
-    """With every arm exactly at the margin, calling any equivalent is false in at most 5%."""
-    studies = 8000
-    null = simulate_null(Layout(4, 2, 8), studies, seed=78)
-    margin = 4.0
-    called = (np.abs(null.estimate + margin) + null.half_width_90 < margin).any(axis=1).mean()
-    assert called <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
-
-
-def test_a_a_alarms_falsely_in_one_percent() -> None:
-    """The A/A check keeps its 1% under no effect."""
-    null = Simulated(np.random.default_rng(79).standard_normal((8000, 8, 6)), 2)
-    assert null.a_a_p is not None
-    assert float((null.a_a_p < 0.01).mean()) == pytest.approx(0.01, abs=0.004)
 
 
 @pytest.mark.parametrize(

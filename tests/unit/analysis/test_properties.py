@@ -56,23 +56,6 @@ def test_the_unit_of_time_does_not_matter(ms: FloatArray, scale: float) -> None:
 
 
 @PATIENT
-@given(times(), st.randoms(use_true_random=False))
-def test_the_order_of_blocks_does_not_matter(ms: FloatArray, random: Random) -> None:
-    """Blocks are exchangeable."""
-    order = list(range(len(ms)))
-    random.shuffle(order)
-    assert _figures(compare_ms(ms[order])) == pytest.approx(_figures(compare_ms(ms)), rel=1e-6, abs=1e-9)
-
-
-@PATIENT
-@given(times(), st.lists(st.floats(0.5, 2.0), min_size=9, max_size=9))
-def test_a_slow_block_does_not_matter(ms: FloatArray, factors: list[float]) -> None:
-    """Whatever multiplies all times of a block cancels."""
-    slowed = ms * np.array(factors[: len(ms)])[:, None]
-    assert _figures(compare_ms(slowed)) == pytest.approx(_figures(compare_ms(ms)), rel=1e-6, abs=1e-9)
-
-
-@PATIENT
 @given(times())
 def test_intervals_nest_and_agree_with_p(ms: FloatArray) -> None:
     """90% lies inside 95%, the estimate inside both, and p < 0.05 exactly when 1 lies outside."""

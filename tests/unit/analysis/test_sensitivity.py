@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from tests.unit.analysis.data import G1_MS, analysed, caution_ids, columns_of, noisy_ms, study_of
-from vnuma.analysis.sensitivity import leave_one_out, sensitivity, sign_flip_p
+from vnuma.analysis.sensitivity import sensitivity, sign_flip_p
 from vnuma.analysis.verdict import Label
 
 
@@ -30,20 +28,6 @@ def test_many_pairs_are_drawn_close_to_the_t_test() -> None:
 
     assert sign_flip_p(d) == pytest.approx(stats.ttest_1samp(d, 0).pvalue, abs=0.01)
     assert sign_flip_p(d) == sign_flip_p(d)
-
-
-def test_the_smallest_p_of_six_pairs() -> None:
-    """Two of 64 patterns are as far out as six differences of one sign."""
-    assert sign_flip_p([0.01, 0.02, 0.03, 0.01, 0.02, 0.03]) == 2 / 64
-
-
-def test_leaving_one_out_is_the_jackknife() -> None:
-    """The lowest and highest mean of all but one."""
-    d = [0.012, -0.003, 0.021, 0.017, 0.008, 0.030]
-    means = [np.mean(d[:i] + d[i + 1 :]) for i in range(len(d))]
-    found = leave_one_out(d)
-
-    assert (found.low, found.high) == pytest.approx((math.exp(min(means)), math.exp(max(means))))
 
 
 def test_methods_that_agree_are_not_mentioned() -> None:

@@ -12,13 +12,6 @@ from vnuma.analysis.stopping import boundaries, levels
 TIMES = [0.2, 0.4, 0.6, 0.8, 1.0]
 
 
-def test_pocock_spending_gives_the_textbooks_constants() -> None:
-    """Error a ln(1 + (e - 1)t), five looks, two-sided 5% (Jennison & Turnbull 2000, chapter 7)."""
-    spent = [0.05 * math.log(1 + (math.e - 1) * t) for t in TIMES]
-
-    assert boundaries(spent, TIMES) == pytest.approx([2.438, 2.427, 2.410, 2.397, 2.386], abs=1e-3)
-
-
 def test_obrien_fleming_spending_gives_the_textbooks_constants() -> None:
     """4 - 4Φ(z/√t) with z for a quarter of the error."""
     z = stats.norm.isf(0.05 / 4)

@@ -45,17 +45,6 @@ def test_more_iterations_are_said_to_gain_what_is_theirs() -> None:
     assert "by 14% at most" in split_sentence(share, "boot")
 
 
-@pytest.mark.parametrize(
-    "found",
-    [Noise(None, None, 0, 0.01, None), Noise(0.01, 0.02, 9, None, None), Noise(0.0, 0.0, 9, 0.01, 0.0)],
-)
-def test_what_cannot_be_split_is_said(found: Noise) -> None:
-    """Without an error, or with one iteration per boot, there is no share and no promise."""
-    assert found.boot_share is None
-    assert "not evaluated" in split_sentence(found, "boot")
-    assert ("two iterations that differ" in split_sentence(found, "boot")) is (found.cell_sd == 0.01)
-
-
 def test_no_spread_between_boots_promises_no_figure() -> None:
     """An estimate of zero is a bound of the estimator, and no promise that iterations suffice."""
     assert "not detectable" in split_sentence(Noise(0.01, 0.02, 9, 0.02, 0.0), "boot")
@@ -87,13 +76,6 @@ def test_the_width_is_kept_in_new_studies() -> None:
     assert kept.mean() > 0.78
     fewer = Simulated(np.median(times, axis=3)[:, :-1], 2).half_width_95.max(axis=1) <= math.log(1.008)
     assert fewer.mean() < 0.80
-
-
-def test_hours_are_of_all_columns_and_warm_ups() -> None:
-    """6 columns, 300 s a boot, one warm-up and three iterations of 100 s: 700 s a cell."""
-    found = allocate(DESIGN, 0.05, (0.005, 0.005), Costs(300, 100, 1))
-
-    assert Allocation(3, 6, 6 * 6 * 700 / 3600) in found.choices
 
 
 def test_a_width_out_of_reach_has_no_choice() -> None:

@@ -88,12 +88,6 @@ def test_too_few_boots_keeps_the_estimate_as_provisional() -> None:
     assert verdict.beyond_margin is False
 
 
-def test_no_cells_is_too_few_boots_without_figures() -> None:
-    """An arm that never ran has no ratio: not 1, not 0."""
-    verdict = _decide(Contrast("2x8", "2x8", 0, None, None, None, ()))
-    assert (verdict.label, verdict.boots, verdict.ratio, verdict.interval) == (Label.TOO_FEW, 0, None, None)
-
-
 @pytest.mark.parametrize("reason", [Withheld.FIXED_ORDER, Withheld.A_A_ALARM])
 def test_row_one_withholds_every_word(reason: Withheld) -> None:
     """Row 1 comes before everything, also before too few boots, and keeps estimate and interval."""
@@ -205,11 +199,6 @@ def test_a_column_that_varies_more_rests_on_its_own_spread() -> None:
     assert _bases(between) == {"2x8": "pooled", "4x4": "pooled", "8x2": "pooled", "16x1": "own"}
 
 
-def test_a_column_that_varies_far_more_blinds_no_other() -> None:
-    """Beyond the 1% point it would widen the pooled error of all, so every arm rests on its own pairs."""
-    assert set(_bases(g2_ms()).values()) == {"own"}
-
-
 def _with_slow_boots(blocks: int, *slow: int, column: int = 2, factor: float = 1.055) -> Verdict:
     """2x8 is the reference's like but for some boots, its own or one of the reference's."""
     ms = noisy_ms(blocks, 6, 0.0002)
@@ -269,13 +258,6 @@ def test_a_boot_apart_does_not_take_a_direction_away() -> None:
 
     assert verdict.label is Label.EQUIVALENT  # 6% lies within that band
     assert again.label is Label.SLOWER
-
-
-def test_a_boot_apart_by_less_than_the_band_leaves_equivalence() -> None:
-    """It is odd, and no boot of the arm is further away than what is called equivalent."""
-    verdict = _with_slow_boots(8, 3, factor=1.03)
-
-    assert (verdict.label, verdict.odd_boots) == (Label.EQUIVALENT, ())
 
 
 @pytest.mark.parametrize("boots", [6, 8, 12])
