@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo docs test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-slice test-times test-fresh coverage calibrate smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-dev demo docs test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-slice test-times test-fresh coverage mutants calibrate smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -85,6 +85,9 @@ test-fresh:  ## README's first command on new Debian roots (as root; busy machin
 
 coverage: setup-dev  ## the tests of `make test` with branches counted: twice as slow
 	$(PYTEST) -m "not long" --cov --cov-report=term $(TESTS)
+
+mutants: setup-dev  ## break the product in known ways and tell which faults no test notices (OPTIONS="--match affinity")
+	$(BIN)/python -m tools.mutants $(OPTIONS)
 
 calibrate: setup-dev  ## how often the statistics err, into docs/reference/calibration.md (OPTIONS="--studies 1000 --page FILE")
 	$(BIN)/python -m tools.calibration $(OPTIONS)

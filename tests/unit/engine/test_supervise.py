@@ -1,0 +1,382 @@
+"""What a supervisor does next, whatever its plays and restores end with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.build import study_text
+from tests.store.build import Leased, claim, new_vm
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.target import Target
+from vnuma.engine.lease.supervision import claim_supervision
+from vnuma.engine.restore.restore_vm import Restored
+from vnuma.engine.run import supervise
+from vnuma.engine.run.oversight import Asked, Oversight, Work
+from vnuma.engine.run.supervise import Played
+from vnuma.errors import (
+    LeaseLost,
+    NotAtBaseline,
+    RestoreConflict,
+    StoreAway,
+    StoreUnwritable,
+    VCenterUnreachable,
+    VmHeld,
+)
+from vnuma.store import attempts, baselines, leases, runs
+from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.rows import Outcome, RestoreOutcome, Run, RunState, StopRequest
+
+OK, BROKEN = Played("successful", 0, ""), Played("failed", 2, "")
+
+
+@dataclass
+class Site:
+    """A run of two VMs with two cells each, and plays that are functions of this process."""
+
+    store: Store
+    run: Run
+    leased: dict[str, Leased]
+    plays: list[Callable[[], Played]] = field(default_factory=list)
+    going: list[list[str]] = field(default_factory=list)
+    """The VMs of each launch."""
+
+    @property
+    def work(self) -> Work:
+        """What is supervised."""
+        targets = {name: Target(name=name, vm=name, vcenter=None, sql=None) for name in self.leased}
+        study = parse_study(study_text(vms="sql-a, sql-b"), "study.yml")
+        return Work(self.store, "sqlite:///none", self.run, study, targets, Path("hosts.yml"))
+
+    def launch(self, _over: Oversight, going: Mapping[str, Target], tokens: dict[str, int], _: int) -> Played:
+        """The next play; the last one is repeated."""
+        self.going.append(sorted(going))
+        tokens |= {name: self.leased[name].token for name in going}
+        return self.plays[min(len(self.going), len(self.plays)) - 1]()
+
+    def ends_cell(self, *names: str, reason: str | None = None) -> None:
+        """Each of these VMs measures its next cell, or fails at it."""
+        for name in names:
+            one = claim(self.store, self.leased[name], most=3)
+            outcome = Outcome.FAILED if reason else Outcome.VALID
+            with self.store.write() as connection:
+                attempts.finish(connection, one.attempt_id, one.token, outcome, reason=reason)
+
+    def restored(self, *names: str, outcome: RestoreOutcome = RestoreOutcome.RESTORED) -> None:
+        """A play's second half, or a person's `vnuma restore`."""
+        with self.store.write() as connection:
+            for name in names:
+                one = self.leased[name]
+                baselines.set_restored(connection, one.vm.id, one.token, outcome)
+                if outcome.settled:
+                    leases.release_lease(connection, one.vm.vm_key, one.token)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """Nothing is measured yet."""
+    store = open_store(default_url(tmp_path))
+    with store.write() as connection:
+        study = runs.save_study(connection, "quick", study_text(vms="sql-a, sql-b"))
+        run = runs.create_run(connection, study, seed=7)
+    leased = {name: new_vm(store, run, key=f"vc/{name}", name=name, arms=2) for name in ("sql-a", "sql-b")}
+    made = Site(store, run, leased)
+    monkeypatch.setattr(supervise, "_launch", made.launch)
+    monkeypatch.setattr(Oversight, "await_store", lambda _self, _error: None)
+    return made
+
+
+def launched(site: Site, *plays: Callable[[], Played], asked: int = 0) -> list[list[str]]:
+    """The VMs of each launch that these plays lead to."""
+    site.plays = list(plays)
+    claim_supervision(site.store, site.run)
+    supervise._launch_until_done(Oversight(site.work, lambda _: None, Asked(count=asked)), {})
+    return site.going
+
+
+BOTH, A, B = ["sql-a", "sql-b"], ["sql-a"], ["sql-b"]
+
+
+def test_a_play_that_ends_well_is_the_last(site: Site) -> None:
+    """Every VM is at its baseline, so nothing is left to do."""
+
+    def play() -> Played:
+        site.ends_cell(*BOTH)
+        site.restored(*BOTH)
+        return OK
+
+    assert launched(site, play) == [BOTH]
+
+
+def test_a_play_that_says_well_and_left_a_vm_is_followed_by_another(site: Site) -> None:
+    """Its word is not taken for the VM's state."""
+
+    def first() -> Played:
+        site.ends_cell(*BOTH)
+        site.restored("sql-a")
+        return OK
+
+    def second() -> Played:
+        site.restored("sql-b")
+        return OK
+
+    assert launched(site, first, second) == [BOTH, BOTH]
+
+
+def test_three_plays_without_a_further_cell_are_enough(site: Site) -> None:
+    """A cell in between begins the count anew."""
+
+    def one_cell() -> Played:
+        site.ends_cell("sql-a")
+        return BROKEN
+
+    assert launched(site, lambda: BROKEN, lambda: BROKEN, one_cell, lambda: BROKEN) == [BOTH] * 6
+
+
+@pytest.mark.parametrize("end", ["a stop", "a restore that failed"])
+def test_what_needs_nobody_to_continue_ends_the_launching(site: Site, end: str) -> None:
+    """Cells are left, and no further play is launched for them."""
+
+    def play() -> Played:
+        site.ends_cell("sql-a")
+        if end == "a stop":
+            with site.store.write() as connection:
+                runs.request_stop(connection, site.run.id, StopRequest.NOW)
+        else:
+            site.restored("sql-a", outcome=RestoreOutcome.FAILED)
+        return BROKEN
+
+    assert launched(site, play) == [BOTH]
+
+
+def test_after_a_signal_nothing_is_launched(site: Site) -> None:
+    """The VMs are restored, and that is all."""
+    assert launched(site, lambda: OK, asked=1) == []
+
+
+def test_a_vm_that_needs_a_person_is_left_out_of_later_plays(site: Site) -> None:
+    """The other one continues; once neither can, nothing is launched."""
+
+    def first() -> Played:
+        site.ends_cell("sql-a", reason="account_refused")
+        return BROKEN
+
+    def second() -> Played:
+        site.ends_cell("sql-b", reason="account_refused")
+        return BROKEN
+
+    assert launched(site, first, second) == [BOTH, B]
+
+
+def test_a_failure_of_an_earlier_run_may_be_repaired_by_now(site: Site) -> None:
+    """The VM is in the next play: only what this launch met leaves it out."""
+    site.ends_cell("sql-a", reason="account_refused")
+
+    assert launched(site, lambda: BROKEN) == [BOTH] * 3
+
+
+def test_a_store_that_takes_no_writes_ends_the_run(site: Site) -> None:
+    """A step could not store what it did: its error is the run's."""
+    full = StoreUnwritable("full", fix="df -h")
+
+    with pytest.raises(StoreUnwritable) as told:
+        launched(site, lambda: Played("failed", 2, "", full))
+
+    assert told.value is full
+
+
+def test_a_store_that_is_away_is_waited_for_three_times(site: Site) -> None:
+    """The third play that it ends is the last."""
+
+    def away() -> Played:
+        raise StoreAway("away", fix="wait")
+
+    with pytest.raises(StoreAway):
+        launched(site, away)
+    assert site.going == [BOTH] * 3
+
+
+class Restoring:
+    """Restores that end as they are told, by the VM's name."""
+
+    def __init__(self, ends: Mapping[str, Exception | None]) -> None:
+        self.ends, self.asked = ends, list[str]()
+
+    def of(self, context: Any, **_: object) -> Any:
+        """As `Restoration` is made."""
+        self.asked.append(context.vm.name)
+        this, error = self, self.ends.get(context.vm.name)
+
+        class One:
+            def restore(self) -> Restored:
+                if error:
+                    raise error
+                return Restored(this.asked[-1], 31, 31)
+
+        return One()
+
+
+def restoring(monkeypatch: pytest.MonkeyPatch, **ends: Exception | None) -> Restoring:
+    """These VMs' restores fail, each with its error."""
+    made = Restoring({name.replace("_", "-"): error for name, error in ends.items()})
+    monkeypatch.setattr(supervise, "Restoration", made.of)
+    return made
+
+
+def test_one_vm_that_cannot_be_restored_keeps_no_other_from_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are tried; the error is told, with nothing lost."""
+    away = NotAtBaseline("sql-a is away.")
+    made = restoring(monkeypatch, sql_a=away)
+
+    restored, problems = supervise.restore_vms(site.work)
+
+    assert made.asked == BOTH
+    assert ([one.vm for one in restored], problems) == (B, [away])
+
+
+def test_a_vm_that_was_restored_meanwhile_is_no_problem(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The play's own restore released its lease; one that somebody still holds is told."""
+    lost = LeaseLost("taken", fix="vnuma status")
+
+    def ends() -> None:
+        site.restored("sql-a")
+        raise lost
+
+    made = restoring(monkeypatch, sql_a=lost, sql_b=lost)
+    first = made.of
+
+    def of(context: Any, **given: object) -> Any:
+        one = first(context, **given)
+        if context.vm.name == "sql-a":
+            one.restore = ends
+        return one
+
+    monkeypatch.setattr(supervise, "Restoration", of)
+
+    assert supervise.restore_vms(site.work) == ([], [lost])
+
+
+def test_only_vms_whose_lease_is_the_runs_are_restored(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was released is at its baseline, or somebody else's."""
+    site.restored("sql-a")
+    made = restoring(monkeypatch)
+
+    supervise.restore_vms(site.work)
+
+    assert made.asked == B
+
+
+def test_without_the_store_every_vm_is_named(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows which are changed: exit code 7, with the store's fix and the command that restores."""
+    made = restoring(monkeypatch)
+    (site.store.place.path or Path()).unlink()
+
+    restored, problems = supervise.restore_vms(site.work)
+
+    assert (restored, made.asked) == ([], [])
+    (lost,) = problems
+    assert isinstance(lost, NotAtBaseline)
+    assert all(name in lost.what for name in BOTH)
+    assert str(lost.fix).endswith("vnuma restore --run quick.1")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "given_up", "ours", "others"),
+    [
+        ({"sql-a": 1, "sql-b": 1}, (), BOTH, 0),
+        ({"sql-a": 0, "sql-b": 1}, (), B, 1),
+        ({"sql-a": 0, "sql-b": 1}, ("sql-a",), BOTH, 0),
+        ({}, (), [], 2),
+    ],
+)
+def test_a_process_that_lost_the_run_restores_only_what_nobody_else_holds(
+    site: Site, tokens: dict[str, int], given_up: tuple[str, ...], ours: list[str], others: int
+) -> None:
+    """By the token that it had, or where whoever took the VM has given up; of the rest it says so."""
+    held = {name: tokens[name] * self_.token for name, self_ in site.leased.items() if name in tokens}
+    for name in given_up:
+        one = site.leased[name]
+        with site.store.write() as connection:
+            failed = RestoreOutcome.FAILED
+            baselines.set_restored(connection, one.vm.id, one.token, failed, {"token": one.token})
+
+    left, problems = supervise._still_ours(site.work, held, LeaseLost("taken", fix="vnuma status"))
+
+    assert sorted(left) == ours
+    assert [type(problem) for problem in problems] == [NotAtBaseline] * others
+
+
+@pytest.mark.parametrize(
+    ("play", "problem", "state"),
+    [
+        (None, None, RunState.FINISHED),
+        (VCenterUnreachable("gone", fix="wait"), VCenterUnreachable, RunState.STOPPED),
+        (ZeroDivisionError("a bug"), ZeroDivisionError, RunState.STOPPED),
+        (RestoreConflict("sql-a was changed."), RestoreConflict, RunState.CONFLICT),
+    ],
+)
+def test_whatever_ends_the_plays_the_vms_are_restored_and_the_run_has_its_state(
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    play: Exception | None,
+    problem: type[Exception] | None,
+    state: RunState,
+) -> None:
+    """Afterwards nobody supervises it."""
+    made = restoring(monkeypatch)
+
+    def plays() -> Played:
+        if play:
+            raise play
+        site.ends_cell(*BOTH)
+        site.ends_cell(*BOTH)
+        site.restored(*BOTH)
+        return OK
+
+    site.plays = [plays]
+    ended = supervise.supervise(site.work, lambda _: None)
+
+    assert [type(one) for one in ended.problems] == ([problem] if problem else [])
+    assert made.asked == (BOTH if play else [])
+    with site.store.read() as connection:
+        after = runs.get_run(connection, site.run.name)
+    assert (after.state, after.supervisor_pid) == (state, None)
+
+
+def test_a_run_that_another_process_supervises_is_left_alone(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a play nor a restore."""
+    made = restoring(monkeypatch)
+    with site.store.write() as connection:
+        runs.touch_supervisor(connection, site.run, pid=1, host="elsewhere")
+
+    with pytest.raises(VmHeld):
+        supervise.supervise(site.work, lambda _: None)
+
+    assert (made.asked, site.going) == ([], [])
+
+
+def test_a_process_that_lost_the_run_restores_no_vm_of_another(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was frozen, and its VMs were taken: each is named, none is touched."""
+    made = restoring(monkeypatch)
+
+    def play() -> Played:
+        with site.store.write() as connection:
+            for name in BOTH:
+                leases.raise_token(connection, site.leased[name].vm.vm_key, site.run.id, "ops@ctl2")
+        raise LeaseLost("taken", fix="vnuma status")
+
+    site.plays = [play]
+    ended = supervise.supervise(site.work, lambda _: None)
+
+    assert made.asked == []
+    assert [type(one) for one in ended.problems] == [NotAtBaseline, NotAtBaseline, LeaseLost]

@@ -1,0 +1,159 @@
+"""Break the product in known ways, one at a time in a copy, and tell which faults no test notices.
+
+`tools/mutants.toml` lists the faults: text that occurs once in the product, what it becomes, and the tests
+that should notice. Exit code 1 if more than 5% survive, 2 if a fault no longer applies, or its tests fail
+without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+LIST = Path(__file__).with_suffix(".toml")
+MOST_SURVIVORS = 0.05
+LIMIT_S = 300
+"""A fault that makes its tests hang is noticed, too."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: `old` becomes `new`."""
+
+    fault: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def place(self, root: Path = ROOT) -> Path:
+        """The file that it is in, relative to the checkout. Raises LookupError unless `old` occurs once."""
+        found = [path for path in _sources(root) if self.old in path.read_text(encoding="utf-8")]
+        if len(found) != 1 or found[0].read_text(encoding="utf-8").count(self.old) != 1:
+            where = ", ".join(str(path.relative_to(root)) for path in found) or "nowhere"
+            raise LookupError(f"{self.fault}: {self.old!r} is not in one place, but in: {where}")
+        missing = [test for test in self.tests if not (root / test.partition("::")[0]).exists()]
+        if missing:
+            raise LookupError(f"{self.fault}: there is no {', '.join(missing)}")
+        return found[0].relative_to(root)
+
+
+def read() -> list[Mutant]:
+    """All that are listed."""
+    rows: list[dict[str, Any]] = tomllib.loads(LIST.read_text(encoding="utf-8"))["mutant"]
+    return [Mutant(**{**row, "tests": tuple(row["tests"])}) for row in rows]
+
+
+def chosen(mutants: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
+    """So many of them, by the seed."""
+    return sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.fault}".encode()).digest())[:count]
+
+
+def _sources(root: Path) -> list[Path]:
+    return [*(root / "orchestrator" / "vnuma").rglob("*.py"), *(root / "lab" / "internal").rglob("*.go")]
+
+
+def _copy(target: Path) -> Path:
+    """A copy of the checkout's tracked and new files; what is in neither is left out."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
+    return target
+
+
+def _passes(copy: Path, tests: Sequence[str]) -> bool:
+    """Whether these tests pass in the copy."""
+    go = [test for test in tests if test.startswith("lab/")]
+    python = [test for test in tests if test not in go]
+    commands = []
+    if python:
+        options = ["-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not long"]
+        commands.append(([sys.executable, "-m", "pytest", *options, *python], copy))
+    if go:
+        packages = [f"./{test.removeprefix('lab/')}" for test in go]
+        commands.append((["go", "test", "-trimpath", "-vet=off", *packages], copy / "lab"))
+    env = {
+        **os.environ,
+        "PYTHONPATH": f"{copy / 'orchestrator'}{os.pathsep}{copy}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "CGO_ENABLED": "0",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / ".hypothesis"),
+    }
+    for command, folder in commands:
+        try:
+            ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return False
+        if ran.returncode not in (0, 1):
+            raise SystemExit(f"{' '.join(map(str, command))}\n{(ran.stdout + ran.stderr).decode()}")
+        if ran.returncode:
+            return False
+    return True
+
+
+def survives(mutant: Mutant, copies: SimpleQueue[Path]) -> bool:
+    """Whether its tests pass with the fault. It is gone from the copy afterwards."""
+    copy = copies.get()
+    file = copy / mutant.place()
+    whole = file.read_text(encoding="utf-8")
+    try:
+        file.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
+        return _passes(copy, mutant.tests)
+    finally:
+        file.write_text(whole, encoding="utf-8")
+        copies.put(copy)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try them, and print the survivors."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("--only", type=int, metavar="N", help="so many of them")
+    parser.add_argument("--seed", default="", help="which ones: a commit")
+    parser.add_argument("--match", default="", metavar="TEXT", help="those whose description has this text")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args(arguments)
+    mutants = [one for one in read() if options.match in one.fault]
+    if options.only is not None:
+        mutants = chosen(mutants, options.only, options.seed)
+    with TemporaryDirectory(prefix="vnuma-mutants-") as folder, ThreadPoolExecutor(options.jobs) as pool:
+        try:
+            for mutant in mutants:
+                mutant.place()
+        except LookupError as error:
+            print(error)
+            return 2
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(options.jobs):
+            copies.put(_copy(Path(folder) / str(number)))
+        if not _passes(Path(folder) / "0", sorted({test for one in mutants for test in one.tests})):
+            print("Tests of these faults fail without them.")
+            return 2
+        left = []
+        for mutant, lives in zip(mutants, pool.map(lambda one: survives(one, copies), mutants), strict=True):
+            print(f"{'SURVIVES' if lives else 'noticed '}  {mutant.fault}", flush=True)
+            left += [mutant] if lives else []
+    print(f"{len(mutants)} faults, {len(left)} survive.")
+    return int(len(left) > MOST_SURVIVORS * len(mutants))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
