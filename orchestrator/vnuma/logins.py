@@ -115,45 +115,28 @@ class Logins:
         return found
 
     def _write(self, account: str, document: dict[str, Any]) -> None:
-        """Write to a file that only this user can read; to memory if no file can be written."""
+        """Write to a file that only this user can read; to memory if no file can be written.
+
+        In place, for which a full disk still has room. Whoever reads meanwhile may miss it, and logs in.
+        """
         self._own[account] = document
         if self.folder is None:
             return
         path, text = self._path(account), json.dumps(document).encode().ljust(_ROOM)
-        if _replaced(path, text) or _overwritten(path, text):
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                written = os.pwrite(descriptor, text, 0)
+                os.ftruncate(descriptor, len(text))
+            finally:
+                os.close(descriptor)
+        except OSError:
+            written = 0
+        if written == len(text):
             del self._own[account]
         elif not document.get("refused"):  # its old content is no longer valid
             with suppress(OSError):
                 path.unlink()
-
-
-def _replaced(path: Path, text: bytes) -> bool:
-    """Replace it atomically; returns whether that succeeded."""
-    new = path.with_suffix(f".{os.getpid()}")
-    try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(text)
-        new.replace(path)
-    except OSError:
-        with suppress(OSError):
-            new.unlink()
-        return False
-    return True
-
-
-def _overwritten(path: Path, text: bytes) -> bool:
-    """Overwrite it in place, for which a full disk still has room; returns whether that succeeded."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return os.pwrite(descriptor, text, 0) == len(text)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
 
 
 def _times(count: int) -> str:
