@@ -22,8 +22,7 @@ from tests.support.stores import new_store
 from vnuma.domain.study.study import AllowedHours
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.audit.journal import Journal, audit_lines, noted_here
-from vnuma.engine.audit.log_file import read_audit_file
+from vnuma.engine.audit.log import Journal, audit_lines, noted_here, read_audit_file
 from vnuma.engine.cell.boot import boot_cell
 from vnuma.engine.cell.measure_cell import CellSystem
 from vnuma.engine.instance.sql_settings import wait_for_server

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.audit.journal import audit_lines, journal_of
+from vnuma.engine.audit.log import audit_lines, journal_of
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY
 from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.client.connect import connect

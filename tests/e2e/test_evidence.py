@@ -14,7 +14,7 @@ from tests.support.cli import vnuma, vnuma_here
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.attempt import finish
-from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.whose_vm import find_own
 from vnuma.store import attempts
 from vnuma.store.rows import Outcome
 from vnuma.vsphere.power import shut_down

@@ -17,7 +17,7 @@ from tests.support.site import SMALL, write_inventory
 from tests.support.studies import LOG
 from vnuma.assets import asset
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.audit.journal import audit_lines, journal_of
+from vnuma.engine.audit.log import audit_lines, journal_of
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell

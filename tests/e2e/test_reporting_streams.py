@@ -11,7 +11,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.domain.vm.endpoint import ports_of
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.audit.journal import audit_lines
+from vnuma.engine.audit.log import audit_lines
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell

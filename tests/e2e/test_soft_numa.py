@@ -19,11 +19,11 @@ from vnuma.domain.vm.setting import Power, is_evidence
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.audit.journal import audit_lines, journal_of
+from vnuma.engine.audit.log import audit_lines, journal_of
 from vnuma.engine.cell.boot import GuestView, boot_cell, ready_cell
 from vnuma.engine.instance.sql_settings import SOFT_NUMA, Boot, read_baseline
 from vnuma.engine.lease.attempt import Attempt, finish
-from vnuma.engine.lease.baseline_document import baseline_settings
+from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.errors import NotAtBaseline, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance.server_configuration import SoftNuma, read_soft_numa

@@ -15,7 +15,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import command
 from tests.support.looking import change_by_hand, settings_now
-from vnuma.engine.lease.baseline_document import baseline_settings
+from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.restore.restore_vm import Restored
 from vnuma.errors import LeaseLost, VmHeld, VnumaError
 from vnuma.vsphere import run_mark

@@ -25,7 +25,7 @@ from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.guest_shell import PlayedShell
 from vnuma.engine.access.target import UNSHAPED, Target
 from vnuma.engine.ansible_api import actions
-from vnuma.engine.audit.journal import Journal, audit_lines
+from vnuma.engine.audit.log import Journal, audit_lines
 from vnuma.engine.cell.boot import ready_cell
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import sql_identity

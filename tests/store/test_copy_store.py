@@ -11,7 +11,7 @@ from tests.store.build import claim, new_run, new_vm, samples
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.postgresql import Cluster
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.audit.journal import Journal, audit_lines
+from vnuma.engine.audit.log import Journal, audit_lines
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.errors import StoreError, UsageError
 from vnuma.store import leases, runs, tables, vms

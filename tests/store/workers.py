@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Engine, event, func, select
 
 from vnuma.domain.vm.change import Edit
-from vnuma.engine.audit.journal import Journal
+from vnuma.engine.audit.log import Journal
 from vnuma.engine.design_check.history import record
 from vnuma.errors import StoreError, VmHeld, VnumaError
 from vnuma.store import attempts, cells, leases, runs, tables

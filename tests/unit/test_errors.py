@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from vnuma.engine.lease.foreign_changes import SomebodysChange
+from vnuma.engine.lease.baseline import SomebodysChange
 from vnuma.errors import (
     AttemptFailed,
     EnvironmentProblem,

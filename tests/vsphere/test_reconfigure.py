@@ -9,7 +9,7 @@ import pytest
 from tests.vsphere.support import LabFactory, Login, change, fault, vm
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to
 from vnuma.domain.vm.setting import Value
-from vnuma.engine.lease.foreign_changes import conflicts
+from vnuma.engine.lease.baseline import conflicts
 from vnuma.errors import LeaseLost, PrivilegeMissing, ReadBackDiffers, ReconfigureRefused
 from vnuma.vsphere.apply import ChangedMeanwhile, reconfigure
 from vnuma.vsphere.connect import Session

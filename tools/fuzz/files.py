@@ -21,7 +21,7 @@ from tools.fuzz.tried import tried
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.secrets import Secret, resolve
-from vnuma.engine.audit.log_file import read_audit_file
+from vnuma.engine.audit.log import read_audit_file
 from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.engine.design_check.history import earlier
 from vnuma.estate import snapshot, waivers

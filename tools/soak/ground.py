@@ -22,7 +22,7 @@ from tests.support.proxy import Proxy, proxy_before
 from tests.support.sql_relay import SqlRelay, sql_relay
 from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
-from vnuma.engine.audit.log_file import verify_store
+from vnuma.engine.audit.log import verify_store
 from vnuma.store import attempts, cells, leases, runs, samples, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import CellState

@@ -46,8 +46,7 @@ def show(
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """
     from vnuma.engine.access.places import audit_file
-    from vnuma.engine.audit.journal import audit_lines
-    from vnuma.engine.audit.log_file import as_json
+    from vnuma.engine.audit.log import as_json, audit_lines
     from vnuma.words.plain_text import counted
 
     opened = opened_store(store)
@@ -91,7 +90,7 @@ def verify(
 
     Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...
     """
-    from vnuma.engine.audit.log_file import verify_files, verify_store
+    from vnuma.engine.audit.log import verify_files, verify_store
     from vnuma.words.plain_text import counted
 
     found = verify_files((file,), expected) if file else verify_store(opened_store(store), expected)

@@ -114,7 +114,7 @@ def _send_traces(store: Store, run: Run, since: datetime) -> None:
 
 def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
     """Show which notifications failed and record them in the audit log; neither ends the run."""
-    from vnuma.engine.audit.journal import note_of_run
+    from vnuma.engine.audit.log import note_of_run
 
     for words in notifier.failures():
         with suppress(OSError):

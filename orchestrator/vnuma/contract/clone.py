@@ -21,13 +21,13 @@ from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell.shape import PowerSwitch, change_document, predict_for, prediction_document
 from vnuma.engine.lease.attempt import Attempt, finish, step
-from vnuma.engine.lease.baseline_document import baseline_settings
-from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
+from vnuma.engine.lease.whose_vm import find_own
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.engine.run.oversight import Asked, Work, stop_signals
 from vnuma.engine.run.run_outcome import worst_of

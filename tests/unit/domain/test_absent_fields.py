@@ -6,7 +6,7 @@ import pytest
 
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to, net
 from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Value
-from vnuma.engine.lease.foreign_changes import conflicts
+from vnuma.engine.lease.baseline import conflicts
 from vnuma.vsphere.facts import LEAVES, settings_of
 from vnuma.vsphere.spec import unmet
 

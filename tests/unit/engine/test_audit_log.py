@@ -23,9 +23,16 @@ from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.audit import log_file
-from vnuma.engine.audit.journal import Journal, audit_lines, edits_of
-from vnuma.engine.audit.log_file import as_json, check, new_line, read_audit_file
+from vnuma.engine.audit.log import (
+    Journal,
+    as_json,
+    audit_lines,
+    check,
+    digest,
+    edits_of,
+    new_line,
+    read_audit_file,
+)
 from vnuma.errors import (
     CertificateRejected,
     InputError,
@@ -116,7 +123,7 @@ def test_no_altered_line_but_the_last_goes_unnoticed(data: st.DataObject) -> Non
     """Whichever byte changes to whatever, even to a newline."""
     lines: list[bytes] = []
     for _ in range(5):
-        line = {**as_json(one("power")), "previous": log_file.digest(lines[-1]) if lines else None}
+        line = {**as_json(one("power")), "previous": digest(lines[-1]) if lines else None}
         lines.append(f"{json.dumps(line)}\n".encode())
     content = bytearray(b"".join(lines))
     at = data.draw(st.integers(0, len(content) - len(lines[-1]) - 1))
@@ -155,7 +162,7 @@ def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_els
 def _forged(lines: list[bytes], *more: Mapping[str, object]) -> bytes:
     """The log with these lines at its end, by somebody who knows how to chain them."""
     for document in more:
-        chained = {**document, "previous": log_file.digest(lines[-1]) if lines else None}
+        chained = {**document, "previous": digest(lines[-1]) if lines else None}
         lines = [*lines, f"{json.dumps(chained)}\n".encode()]
     return b"".join(lines)
 
@@ -361,7 +368,7 @@ def test_a_log_of_an_earlier_version_continues_as_a_chain(tmp_path: Path) -> Non
 _MANY = """
 import sys
 from pathlib import Path
-from vnuma.engine.audit.log_file import new_line
+from vnuma.engine.audit.log import new_line
 from vnuma.store.audit import AuditLine
 from vnuma.store.types import utc_now
 for number in range(25):
@@ -415,7 +422,7 @@ def test_who_holds_the_log_for_long_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A suspended process must not prevent a VM's restore, which continues without the line."""
-    monkeypatch.setattr(log_file, "_WAIT_S", 0.05)
+    monkeypatch.setattr("vnuma.engine.audit.log._WAIT_S", 0.05)
     store = new_store(tmp_path / "vnuma.db")
     log = tmp_path / "vnuma.audit.jsonl"
     with log.open("w", encoding="utf-8") as held:

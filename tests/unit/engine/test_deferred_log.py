@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from tests.store.build import new_run
 from tests.support.stores import new_store
-from vnuma.engine.audit.journal import Journal
+from vnuma.engine.audit.log import Journal
 from vnuma.engine.cell import evidence
 from vnuma.errors import StoreError
 from vnuma.store.open import Store

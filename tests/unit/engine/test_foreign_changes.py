@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vnuma.engine.lease.foreign_changes import conflict_words, conflicts
+from vnuma.engine.lease.baseline import conflict_words, conflicts
 
 BASELINE: dict[str, Any] = {"numCoresPerSocket": 4, "memoryMB": 65536, "cpuAffinity": ()}
 

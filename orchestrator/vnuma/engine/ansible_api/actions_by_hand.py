@@ -22,7 +22,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.journal import Journal
+from vnuma.engine.audit.log import Journal
 from vnuma.engine.cell.shape import (
     PowerSwitch,
     Shaped,
@@ -36,8 +36,8 @@ from vnuma.engine.cell.shape import (
 from vnuma.engine.design_check.check import CheckRequest, SqlServers, run_check
 from vnuma.engine.design_check.estates import read_target
 from vnuma.engine.instance.sql_identity import require_by_hand
-from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, retry_vcenter
+from vnuma.engine.lease.whose_vm import refuse_if_marked
 from vnuma.engine.preflight.findings import Permit
 from vnuma.errors import InputError, ThresholdMet
 from vnuma.estate.waivers import load

@@ -25,9 +25,8 @@ from vnuma.engine.cell.shape import POWER_OFF, POWER_ON, Shaped, look_and_plan
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL, SETTINGS, Boot, guest_of
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.lease.identity import find_own
-from vnuma.engine.lease.run_mark import marking
-from vnuma.engine.lease.take_over import plan_baseline
+from vnuma.engine.lease.baseline import plan_baseline
+from vnuma.engine.lease.whose_vm import find_own, marking
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import peek_next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable

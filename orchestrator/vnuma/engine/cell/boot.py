@@ -19,7 +19,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.guest_shell import answering, facts_of
 from vnuma.engine.access.target import UNSHAPED
-from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected, note_lost
 from vnuma.engine.cell.evidence import pending_facts
@@ -27,8 +27,8 @@ from vnuma.engine.cell.shape import PowerSwitch, own_settings, plan_shape
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, SETTINGS, Boot
 from vnuma.engine.lease.attempt import Attempt, add_facts, step
-from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_hypervisor, on_vsphere, refuse_if_stopped, report_step
+from vnuma.engine.lease.whose_vm import require_own_host
 from vnuma.errors import DatabaseMissing, TopologyMismatch, WrongServer
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver.client.connect import connect

@@ -9,13 +9,13 @@ from sqlalchemy import Connection
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell.measure_cell import CellSystem
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
-from vnuma.engine.lease.baseline_document import NOT_KNOWN
-from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.engine.lease.supervision import tolerating_full_store
+from vnuma.engine.lease.whose_vm import find_own
 from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.sql_server import SqlServer

@@ -16,7 +16,7 @@ from typing import Any
 from vnuma.domain.study.study import Evidence
 from vnuma.domain.topology.evidence import LOG_WORDS, LogEvidence, evidence_of_boot
 from vnuma.domain.vm.facts import GuestTopology, VmFacts
-from vnuma.engine.audit.journal import Journal
+from vnuma.engine.audit.log import Journal
 from vnuma.errors import PrivilegeMissing, SqlFailed, StoreError
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.logs.vmware import VmwareLog, read_vmware_log

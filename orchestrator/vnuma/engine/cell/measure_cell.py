@@ -14,15 +14,15 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import client_named
 from vnuma.engine.access.secrets import Private
-from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.audit.log import journal_of
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import kernel_baseline, require_proven
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL
 from vnuma.engine.lease.attempt import Attempt, add_facts, finish, say_step, step, undo_at_end
-from vnuma.engine.lease.foreign_changes import refuse_foreign_changes, refuse_settings
+from vnuma.engine.lease.baseline import refuse_foreign_changes, refuse_settings
 from vnuma.engine.lease.hours import refuse_if_over
-from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_hypervisor
+from vnuma.engine.lease.whose_vm import require_own_host
 from vnuma.errors import (
     ConnectionDropped,
     Interrupted,

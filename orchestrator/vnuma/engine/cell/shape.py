@@ -16,13 +16,12 @@ from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.audit.journal import Journal, journal_of
+from vnuma.engine.audit.log import Journal, journal_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.instance.sql_settings import SETTINGS, Boot
 from vnuma.engine.lease.attempt import Attempt, step
-from vnuma.engine.lease.baseline_document import baseline_settings
-from vnuma.engine.lease.foreign_changes import refuse_foreign_changes
+from vnuma.engine.lease.baseline import baseline_settings, refuse_foreign_changes
 from vnuma.engine.lease.vcenter_retry import on_hypervisor, report_step
 from vnuma.errors import (
     ArmImpossible,

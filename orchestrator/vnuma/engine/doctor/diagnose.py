@@ -24,7 +24,7 @@ from vnuma.engine.access.places import audit_file, store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
-from vnuma.engine.lease.run_mark import parse_mark
+from vnuma.engine.lease.whose_vm import parse_mark
 from vnuma.engine.notify import TEST, VARIABLE, Notifier, event_line, ready_channels
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.preflight import (

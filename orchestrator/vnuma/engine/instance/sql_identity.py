@@ -16,10 +16,9 @@ from vnuma.domain.vm.endpoint import IdentityComparison, VmSide, compare
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.journal import Journal
+from vnuma.engine.audit.log import Journal
 from vnuma.engine.lease.attempt import Attempt, add_facts
-from vnuma.engine.lease.baseline_document import baseline_of, record_baseline, refuse_altered
-from vnuma.engine.lease.foreign_changes import ForeignChange
+from vnuma.engine.lease.baseline import ForeignChange, baseline_of, record_baseline, refuse_altered
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import EnvironmentProblem, MeasurementFailed, PreflightBlocked, WrongServer
 from vnuma.logs import guest_tools

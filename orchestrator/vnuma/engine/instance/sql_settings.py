@@ -20,10 +20,9 @@ from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.endpoint import mapped, ports_of
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.journal import Journal
+from vnuma.engine.audit.log import Journal
 from vnuma.engine.lease.attempt import undo_at_end
-from vnuma.engine.lease.baseline_document import NOT_KNOWN, GuestReader, baseline_guest
-from vnuma.engine.lease.take_over import changed_sql_server
+from vnuma.engine.lease.baseline import NOT_KNOWN, GuestReader, baseline_guest, changed_sql_server
 from vnuma.errors import LoginRefused, PreflightBlocked, SqlFailed, SqlUnreachable, StoreError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.attempt import Attempt, add_facts, say_step
-from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.whose_vm import find_own
 from vnuma.errors import CertificateRejected, EnvironmentProblem, Interrupted, StoreError, VCenterUnreachable
 from vnuma.store import facts, runs
 from vnuma.store.open import Store

@@ -24,7 +24,7 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.guest_shell import linux_facts_of
 from vnuma.engine.access.target import UNSHAPED, Target
 from vnuma.engine.cell.shape import plan_shape
-from vnuma.engine.lease.run_mark import refuse_if_marked
+from vnuma.engine.lease.whose_vm import refuse_if_marked
 from vnuma.engine.preflight.findings import Finding, Permit, worst_first
 from vnuma.engine.preflight.preflight import (
     WORKLOAD,

@@ -28,7 +28,7 @@ from vnuma.engine.design_check.check import merge_arms, study_subjects
 from vnuma.engine.instance import sql_settings
 from vnuma.engine.instance.sql_identity import STATED
 from vnuma.engine.lease.hours import LONGER, why_never
-from vnuma.engine.lease.run_mark import parse_mark
+from vnuma.engine.lease.whose_vm import parse_mark
 from vnuma.engine.preflight.findings import Finding, some_of, worst_first
 from vnuma.errors import ArmImpossible, DriverMissing, EnvironmentProblem, LoginRefused, PrivilegeMissing
 from vnuma.sqlserver.client.connect import connect, located

@@ -17,15 +17,14 @@ from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, study_of
 from vnuma.engine.access.guest_shell import PlayedShell, answering
 from vnuma.engine.access.inventory import stored_target
-from vnuma.engine.audit.journal import Journal, journal_of
+from vnuma.engine.audit.log import Journal, journal_of
 from vnuma.engine.cell.boot import proven_guest, proven_uuid
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import KERNEL, Endpoint, kernel_baseline
 from vnuma.engine.instance.sql_settings import to_restore
-from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings, refuse_altered
-from vnuma.engine.lease.foreign_changes import written
-from vnuma.engine.lease.run_mark import foreign_mark
+from vnuma.engine.lease.baseline import baseline_power, baseline_settings, refuse_altered, written
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
+from vnuma.engine.lease.whose_vm import foreign_mark
 from vnuma.engine.restore.restore_vm import (
     Choice,
     Difference,

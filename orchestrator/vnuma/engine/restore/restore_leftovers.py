@@ -20,14 +20,12 @@ from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.locking import name_of
 from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.journal import Journal, edits_of
-from vnuma.engine.audit.log_file import read_audit_file, verify_files, verify_store
+from vnuma.engine.audit.log import Journal, edits_of, read_audit_file, verify_files, verify_store
 from vnuma.engine.cell.dataset import DATABASE, dataset_exists
-from vnuma.engine.lease.baseline_document import DEADLINES, refuse_altered
-from vnuma.engine.lease.foreign_changes import written
-from vnuma.engine.lease.run_mark import parse_mark
+from vnuma.engine.lease.baseline import DEADLINES, refuse_altered, written
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
 from vnuma.engine.lease.vcenter_retry import RESTORING
+from vnuma.engine.lease.whose_vm import parse_mark
 from vnuma.engine.restore.restore import Restoration, restoration_from_store
 from vnuma.engine.restore.restore_vm import Choice, Source, VmRestoration, about_power
 from vnuma.errors import (

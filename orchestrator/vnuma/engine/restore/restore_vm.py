@@ -15,14 +15,14 @@ from vnuma.domain.vm.setting import Power, Settings, Value, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.journal import Journal, edits_of
+from vnuma.engine.audit.log import Journal, edits_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.shape import POWER_OFF, WRITE_TRIES, Fence, PowerSwitch, not_left_off, write_settings
 from vnuma.engine.instance.sql_identity import require_silence
 from vnuma.engine.instance.sql_settings import Baselined, wait_for_server
-from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words, conflicts
-from vnuma.engine.lease.identity import ended_with_its_lab, find_by_key
+from vnuma.engine.lease.baseline import ForeignChange, conflict_words, conflicts
 from vnuma.engine.lease.vcenter_retry import Tell, VCenterRetry, retry_vcenter
+from vnuma.engine.lease.whose_vm import ended_with_its_lab, find_by_key
 from vnuma.errors import AttemptFailed, EnvironmentProblem, NotAtBaseline, RestoreConflict, VmHeld
 from vnuma.store.audit import AuditLine
 from vnuma.store.types import utc_now

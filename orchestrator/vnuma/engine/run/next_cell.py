@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample, design_of
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.lease.foreign_changes import SomebodysChange
+from vnuma.engine.lease.baseline import SomebodysChange
 from vnuma.engine.lease.hours import closed
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld

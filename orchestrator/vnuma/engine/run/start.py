@@ -15,10 +15,10 @@ from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import of_site
 from vnuma.engine.access.locking import make_lockable
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.audit.log import journal_of
 from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.instance.sql_settings import guest_of
-from vnuma.engine.lease.take_over import take_over
+from vnuma.engine.lease.baseline import take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import Permit, refuse_blocked
 from vnuma.engine.preflight.plan import TargetPlan, plan_all
