@@ -22,7 +22,7 @@ from vnuma.report.page.comparison_page import write_comparison
 from vnuma.report.page.render import write_report
 from vnuma.store.rows import RunState
 
-PAGES = ("report", "check", "comparison", "/runs/quick.3")
+PAGES = ("report", "check", "comparison", "/runs/quick.3", "/what-if/?vcpus=30&edition=standard")
 MORE = ("many VMs", "/", "/compare?before=quick.1&after=quick.2", "/estate", "/audit", "/runs/none")
 SCHEMES: dict[Literal["light", "dark"], dict[str, object]] = {
     "light": {"resultTypes": ["violations"]},

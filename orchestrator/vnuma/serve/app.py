@@ -17,9 +17,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
+from vnuma.assets import asset
+from vnuma.checks.what_if import answer
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 from vnuma.report.page.template import policy, text_of
 from vnuma.serve.connections import RESERVED, Access, BoundedProtocol, Guard, OneLineWhenFull
@@ -49,6 +52,9 @@ def application(store: Store, access: Access) -> Starlette:
             Route("/compare", own.compare),
             Route("/estate", lambda _: HTMLResponse(pages.estate())),
             Route("/audit", lambda request: HTMLResponse(pages.audit(request.query_params.get("run", "")))),
+            Route("/what-if/answer", lambda request: JSONResponse(answer(request.query_params))),
+            Route("/what-if/ask.js", _static(("what_if/ask_server.js",), "text/javascript")),
+            Mount("/what-if", StaticFiles(directory=asset("templates/what_if"), html=True)),
             Route("/metrics", lambda _: Response(metrics(pages.reader), media_type=CONTENT_TYPE)),
             Route("/events", own.events),
             Route("/static/style.css", _static(("style.css", "serve/serve.css"), "text/css")),

@@ -21,7 +21,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from vnuma.domain.topology.picture import STYLE
 from vnuma.errors import InputError, UsageError
+from vnuma.report.page.template import hash_of
 from vnuma.store.encryption import is_loopback
 
 HEADERS_S = 10.0
@@ -101,8 +103,8 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::([0-9]{1,5}))?", re.ASCII)
 _HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; "
-        "form-action 'self'; frame-ancestors 'none'"
+        f"default-src 'none'; style-src 'self' '{hash_of(STYLE)}'; script-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",

@@ -39,7 +39,7 @@ STYLE = (
 """The picture's style, always the same text, so that a page can permit it by its hash."""
 
 _MARGIN, _GAP, _PAD, _LINE = 16, 8, 8, 17
-_LETTER = 6.6
+_LETTER = 7.2
 """Width of a letter in pixels, with room to spare."""
 
 _Box = tuple[str, str, Sequence[str], float | None]
@@ -131,7 +131,7 @@ class _Page:
 
     def text(self, text: str, kind: str) -> None:
         """A paragraph, wrapped at words."""
-        letters = int(self._room / (_LETTER * (1.2 if "title" in kind else 1.0)))
+        letters = int(self._room / (_LETTER * (1.45 if "title" in kind else 1.0)))
         for line in textwrap.wrap(text, max(20, letters)):
             self._y += _LINE
             self._put(f'<text class="{kind}" x="{_MARGIN}" y="{self._y - 4}">{_safe(line)}</text>')

@@ -21,7 +21,11 @@ def filled(template: str, style: str, script: str, **values: object) -> str:
         environment()
         .get_template(template)
         .render(
-            **values, style=Markup(css), script=Markup(code), style_hash=_hash(css), script_hash=_hash(code)
+            **values,
+            style=Markup(css),
+            script=Markup(code),
+            style_hash=hash_of(css),
+            script_hash=hash_of(code),
         )
     )
 
@@ -48,8 +52,8 @@ def environment() -> Environment:
 def policy(style: str, script: str) -> str:
     """The Content-Security-Policy of such a page, for a server that sends it."""
     return (
-        f"default-src 'none'; style-src '{_hash(text_of(style))}'; script-src '{_hash(text_of(script))}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{hash_of(text_of(style))}'; "
+        f"script-src '{hash_of(text_of(script))}'; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -58,6 +62,6 @@ def text_of(name: str) -> str:
     return (asset("templates") / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def hash_of(text: str) -> str:
     """The hash by which a Content-Security-Policy permits an inline text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

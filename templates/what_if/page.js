@@ -1,0 +1,235 @@
+// The form, the address and the answer. What is right is decided by Python, behind ask().
+import { ask, ready } from "./ask.js";
+
+const form = document.getElementById("question");
+const status = document.getElementById("status");
+const found = document.getElementById("found");
+const WORTH = { having: "Worth having", testing: "Worth testing", avoiding: "To avoid" };
+let tool = "PowerCLI";
+
+function el(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children.filter((child) => child !== ""));
+  return made;
+}
+
+function question() {
+  return Object.fromEntries(new FormData(form));
+}
+
+function fill(asked) {
+  for (const field of form.elements) {
+    if (!field.name || !asked.has(field.name)) continue;
+    if (field.type === "checkbox") field.checked = asked.get(field.name) === field.value;
+    else if (field.tagName === "SELECT") choose(field, asked.get(field.name));
+    else field.value = asked.get(field.name);
+  }
+}
+
+function choose(field, value) {
+  if (![...field.options].some((option) => option.value === value)) field.add(new Option(value));
+  field.value = value;
+}
+
+function suggestDivisors(vcpus) {
+  const sizes = ["auto"];
+  for (let size = 1; size <= vcpus && vcpus <= 960; size += 1) if (vcpus % size === 0) sizes.push(size);
+  document.getElementById("divisors").replaceChildren(...sizes.map((size) => el("option", { value: size })));
+}
+
+let running = false;
+let again = false;
+
+async function update() {
+  history.replaceState(null, "", `?${new URLSearchParams(question())}`);
+  suggestDivisors(Number(form.elements.vcpus.value));
+  if (running) {
+    again = true;
+    return;
+  }
+  running = true;
+  do {
+    again = false;
+    const width = Math.max(280, Math.min(760, Math.floor(found.clientWidth || status.clientWidth) - 2));
+    try {
+      show(await ask({ ...question(), width: String(width) }));
+    } catch (error) {
+      wrong(error.message, "");
+    }
+  } while (again);
+  running = false;
+}
+
+function wrong(what, fix) {
+  status.className = "wrong";
+  status.textContent = `${what} ${fix}`.trim();
+  found.replaceChildren();
+}
+
+function show(answer) {
+  if (answer.error) return wrong(answer.error, answer.fix);
+  status.className = "";
+  const first = answer.layouts[0];
+  status.replaceChildren(el("span", { className: "spoken", textContent: sentence(first) }));
+  found.replaceChildren(
+    ...answer.layouts.flatMap((layout) => layoutParts(layout, answer.vm)),
+    ...shapes(answer),
+    ...rules(answer.findings),
+    ...code(answer.as),
+    notEvaluated(answer.not_evaluated),
+  );
+  return undefined;
+}
+
+function sentence(layout) {
+  const [sizes, count] = [layout.sizes, layout.sizes.length];
+  const alike = sizes.every((size) => size === sizes[0]);
+  const nodes = `${count} NUMA node${count === 1 ? "" : "s"}`;
+  return layout.impossible
+    ? "This VM cannot run there."
+    : `The guest sees ${nodes} of ${alike ? sizes[0] : sizes.join(" + ")} vCPUs.`;
+}
+
+function layoutParts(layout, vm) {
+  const figure = el("figure");
+  figure.innerHTML = layout.svg; // made by vnuma, every text in it escaped
+  const save = el("button", { type: "button", textContent: "Download as SVG" });
+  save.addEventListener("click", () => download(layout.svg, `${form.elements.name.value || "vm"}.svg`));
+  const print = el("button", { type: "button", textContent: "Print on A4" });
+  print.addEventListener("click", () => window.print());
+  const others = layout.alternatives.length ? `, else ${layout.alternatives.join(" or ")} nodes` : "";
+  const sure = el("strong", { className: layout.confidence, textContent: `${layout.confidence} confidence${others}` });
+  return [
+    el("h2", { className: "sentence", textContent: sentence(layout) }),
+    el("p", { className: "note" }, `${vm}, on ${layout.hosts.join(", ")}: `, sure),
+    el("ul", { className: "reasons" }, ...layout.reasons.map((reason) => el("li", { textContent: upper(reason) }))),
+    figure,
+    el("p", { className: "buttons" }, save, print),
+  ];
+}
+
+function upper(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function rules(broken) {
+  const told = broken.filter((finding) => finding.severity !== "info");
+  const rest = broken.filter((finding) => finding.severity === "info");
+  const head = el("h2", { textContent: told.length ? `Design rules broken: ${told.length}` : "No design rule is broken" });
+  const more = rest.length
+    ? [el("details", {}, el("summary", { textContent: `For information: ${rest.length}` }), ruleList(rest))]
+    : [];
+  return [head, ...(told.length ? [ruleList(told)] : []), ...more];
+}
+
+function ruleList(broken) {
+  return el("ul", { className: "rules" }, ...broken.map(rule));
+}
+
+function rule(finding) {
+  const where = finding.hosts.length ? ` (${finding.hosts.join(", ")})` : "";
+  const source = el("a", { href: finding.source, textContent: "Source", rel: "noreferrer" });
+  return el("li", {},
+    el("p", {},
+      el("span", { className: `severity ${finding.severity}`, textContent: `${finding.rule} ${finding.severity}` }),
+      ` ${finding.title}${where}`),
+    el("p", { className: "note", textContent: finding.observed }),
+    el("p", { textContent: finding.consequence }),
+    el("p", {}, el("strong", { textContent: "Fix: " }), `${finding.fix} `, source),
+    finding.assumed ? el("p", { className: "note", textContent: upper(finding.assumed) }) : "");
+}
+
+function shapes(answer) {
+  const good = answer.candidates.filter((candidate) => candidate.worth !== "avoiding");
+  const rest = answer.candidates.filter((candidate) => candidate.worth === "avoiding");
+  const others = answer.other_vcpus.length
+    ? [el("p", { textContent: `These vCPUs cannot be spread evenly over the nodes needed; ${answer.other_vcpus.join(" or ")} can.` })]
+    : [];
+  return [
+    el("h2", { textContent: "Shapes of this size" }),
+    ...[...answer.advice.map((text) => el("p", { textContent: text })), ...others],
+    ...(good.length ? [shapeTable(good)] : []),
+    ...(rest.length ? [el("details", {}, el("summary", { textContent: `To avoid: ${rest.length}` }), shapeTable(rest))] : []),
+  ];
+}
+
+function shapeTable(candidates) {
+  const heads = ["Shape", "vNUMA nodes", "Advice", "Why"].map((text) => el("th", { scope: "col", textContent: text }));
+  const head = el("tr", {}, ...heads, el("td"));
+  return el("div", { className: "scroll" },
+    el("table", { className: "shapes" }, el("thead", {}, head), el("tbody", {}, ...candidates.map(shapeRow))));
+}
+
+function shapeRow(candidate) {
+  const use = el("button", { type: "button", textContent: "Use", ariaLabel: `Use ${candidate.topology}` });
+  use.addEventListener("click", () => take(candidate));
+  const settings = candidate.settings.map((setting) => `Set ${setting}`);
+  const why = [...candidate.reasons, ...settings].map((reason) => el("li", { textContent: upper(reason) }));
+  return el("tr", {},
+    el("th", { scope: "row", textContent: candidate.topology }),
+    el("td", { textContent: `${candidate.nodes} node${candidate.nodes === 1 ? "" : "s"}` }),
+    el("td", { textContent: WORTH[candidate.worth], className: candidate.worth === "avoiding" ? "info" : "high" }),
+    el("td", { className: "why" }, el("ul", {}, ...why)),
+    el("td", {}, use));
+}
+
+function take(candidate) {
+  form.elements.per_socket.value = candidate.per_socket;
+  const own = new Set(candidate.settings.map((setting) => setting.split("=")[0]));
+  const kept = form.elements.set.value.split("\n").filter((line) => line.trim() && !own.has(line.split("=")[0].trim()));
+  form.elements.set.value = [...kept, ...candidate.settings].join("\n");
+  document.getElementById("answer").focus();
+  update();
+}
+
+function code(tools) {
+  const text = el("pre", { tabIndex: 0, ariaLabel: "Code", textContent: tools[tool] });
+  const copy = el("button", { type: "button", textContent: "Copy" });
+  copy.addEventListener("click", () => copied(text.textContent, copy));
+  const choices = Object.keys(tools).map((name) => {
+    const choice = el("button", { type: "button", textContent: name, ariaPressed: String(name === tool) });
+    choice.addEventListener("click", () => {
+      tool = name;
+      text.textContent = tools[name];
+      choices.forEach((one) => { one.ariaPressed = String(one === choice); });
+    });
+    return choice;
+  });
+  return [
+    el("h2", { textContent: "This VM as code" }),
+    el("p", { className: "buttons", role: "group", ariaLabel: "Tool" }, ...choices, copy),
+    text,
+  ];
+}
+
+function notEvaluated(reasons) {
+  const count = reasons.reduce((sum, reason) => sum + reason.rules.length, 0);
+  return el("details", {},
+    el("summary", { textContent: `Not evaluated: ${count} rules that need more than this form` }),
+    el("ul", {}, ...reasons.map((reason) => el("li", { textContent: `${reason.rules.join(" ")}: ${reason.why}` }))));
+}
+
+async function copied(text, button) {
+  const name = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "The browser refuses to copy";
+  }
+  setTimeout(() => { button.textContent = name; }, 2000);
+}
+
+function download(svg, name) {
+  const link = el("a", { href: URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" })), download: name });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+fill(new URLSearchParams(location.search));
+form.addEventListener("input", update);
+form.addEventListener("submit", (event) => event.preventDefault());
+form.addEventListener("reset", () => setTimeout(update));
+document.getElementById("share").addEventListener("click", (event) => copied(location.href, event.currentTarget));
+status.textContent = "Loading …";
+ready.then(update, (error) => wrong(error.message, ""));

@@ -1,0 +1,95 @@
+"""The what-if page in a browser: it answers while one types, and its address holds the question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.report.browser import opened
+from tests.report.serving import serving
+from tests.support.stores import new_store
+from vnuma.assets import asset
+from vnuma.checks.what_if import DEFAULTS
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of `vnuma serve`."""
+    with serving(new_store(tmp_path_factory.mktemp("what-if") / "vnuma.db")) as server:
+        yield f"{server}/what-if/"
+
+
+def answered(page: Page) -> str:
+    """The answer's first sentence, once there is one."""
+    expect(page.locator("figure svg")).to_be_visible()
+    return page.locator("h2.sentence").first.inner_text()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_answers_while_one_types(browser: Browser, address: str, width: int) -> None:
+    """By keyboard; what is typed is in the address, and whoever opens that gets the same answer."""
+    page, requests, complaints = opened(browser, address, width)
+    assert answered(page) == "The guest sees 1 NUMA node of 16 vCPUs."
+    page.get_by_label("vCPUs", exact=True).focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("30")
+    expect(page.locator("h2.sentence")).to_have_text("The guest sees 2 NUMA nodes of 15 vCPUs.")
+    page.get_by_role("button", name="Use 2x15").press("Enter")
+    expect(page.get_by_label("Cores per socket")).to_have_value("15")
+    page.get_by_role("button", name="govc").press("Enter")
+    assert "-c=30" in page.get_by_label("Code").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    other, _, _ = opened(browser, page.url, width)
+    assert answered(other) == answered(page)
+    assert other.get_by_label("Cores per socket").input_value() == "15"
+    assert {request.split("/")[2] for request in requests} == {address.split("/")[2]}
+    assert complaints == []
+
+
+def test_a_question_without_an_answer_gets_one_sentence(browser: Browser, address: str) -> None:
+    """And no picture of what was asked before; a hostile name stays text."""
+    page, _, complaints = opened(browser, f"{address}?vcpus=0&name=<img src=x onerror=alert(1)>", 400)
+    expect(page.locator("#status")).to_have_text("vCPUs: '0' is not a number from 1 to 960. Correct it.")
+    expect(page.locator("figure")).to_have_count(0)
+    page.get_by_label("vCPUs", exact=True).fill("16")
+    assert answered(page).startswith("The guest sees")
+    assert page.locator("img").count() == 0
+    assert complaints == []
+
+
+def test_the_form_and_the_answer_have_the_same_fields() -> None:
+    """With the same values at the start; the picture's width is the page's."""
+    form = _Form()
+    form.feed(asset("templates/what_if/index.html").read_text(encoding="utf-8"))
+
+    assert form.fields == {name: value for name, value in DEFAULTS.items() if name != "width"}
+
+
+class _Form(HTMLParser):
+    """The fields of a page's form, with their first values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fields: dict[str, str] = {}
+        self._select: str | None = None
+        self._option: bool | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        name = found.get("name") or ""
+        if tag == "input" and name:
+            self.fields[name] = "" if found.get("type") == "checkbox" else found.get("value") or ""
+        elif tag == "textarea":
+            self.fields[name] = ""
+        elif tag == "select":
+            self._select = name
+        elif tag == "option" and self._select:
+            self._option = "selected" in found or self._select not in self.fields
+
+    def handle_data(self, data: str) -> None:
+        if self._option and self._select:
+            self.fields[self._select] = data
+        self._option = None
