@@ -52,7 +52,7 @@ def address_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[s
         "many VMs": many,
         "check": lambda path: path.write_text(as_page(checked(estate_of("a", "b", "c"))), encoding="utf-8"),
         "comparison": lambda path: write_comparison(
-            compare_runs(load_run(store, "quick.1"), load_run(store, "quick.2")), None, path
+            compare_runs([load_run(store, "quick.1")], [load_run(store, "quick.2")]), None, path
         ),
     }
 

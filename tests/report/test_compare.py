@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from tests.report.build import ARMS, build, story, study_text
 from tests.support.stores import new_store
 from vnuma.analysis.between_runs import Clocks, changes
+from vnuma.analysis.distributions import dunnett_constant
 from vnuma.analysis.verdict import Label, Rules, Withheld
 from vnuma.cli.main import app
 from vnuma.errors import InputError, ThresholdMet, UsageError
@@ -30,6 +31,7 @@ from vnuma.report.page.comparison_page import write_comparison
 from vnuma.store.rows import RunState
 
 TEXT = study_text(sizes="500", forms="client")
+LEAVING = TEXT.replace("blocks: 6", "stop: decided, max_blocks: 12")
 SLOWER = Condition("slower", 0.02)
 RULES = Rules(0.01, None, control_failed=False)
 
@@ -46,7 +48,11 @@ STORIES = {
     "noisy, 4x4 a little slower": story(1.021, only="4x4", sd=0.004),
     "few": story(text=study_text(sizes="500", forms="client", blocks=3)),
     "few, slower": story(1.5, text=study_text(sizes="500", forms="client", blocks=3)),
-    # Another VM, since a running run holds its own.
+    # Other VMs, since a run that has not ended holds its own.
+    "left": story(text=LEAVING.replace("sql16", "sql19"), stop_after=24, state=RunState.STOPPED),
+    "left, 4x4 slower": story(
+        1.05, only="4x4", text=LEAVING.replace("sql16", "sql20"), stop_after=24, state=RunState.STOPPED
+    ),
     "just begun": story(text=TEXT.replace("sql16", "sql18"), stop_after=0, state=RunState.RUNNING),
     "running": story(text=TEXT.replace("sql16", "sql17"), stop_after=14, state=RunState.RUNNING),
 }
@@ -66,7 +72,7 @@ class Runs:
 
     def compared(self, before: str, after: str, *allow: str) -> Comparison:
         """Two of them side by side."""
-        return compare_runs(self[before], self[after], allow)
+        return compare_runs([self[before]], [self[after]], allow)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +119,7 @@ def test_the_interval_is_welchs_with_bonferroni() -> None:
     host = generator.normal(9, 0.02, 8)
     before = {arm: dict(enumerate(host + one * (arm != "1x16"))) for arm in ("1x16", "2x8", "4x4")}
     after = {arm: dict(enumerate(host[:6] + other * (arm != "1x16"))) for arm in ("1x16", "2x8", "4x4")}
-    _, second, _ = changes(before, after, "1x16", RULES)
+    _, second, _ = changes([before], [after], "1x16", RULES)
     expected = stats.ttest_ind(other, one, equal_var=False).confidence_interval(1 - 0.05 / 2)
     assert second.gap is not None
     interval = second.gap.interval
@@ -121,6 +127,79 @@ def test_the_interval_is_welchs_with_bonferroni() -> None:
     assert [math.log(interval.low), math.log(interval.high)] == pytest.approx(
         [expected.low, expected.high], abs=1e-9
     )
+
+
+def scattering(*gaps: float) -> list[dict[str, dict[int, float]]]:
+    """Runs of six quiet blocks in which 2x8 lies that far behind the reference, and 4x4 does not."""
+    noise = (0.0001, -0.0001, 0.0002, -0.0002, 0.0001, -0.0001)
+    return [
+        {
+            "1x16": dict.fromkeys(range(6), 9.0),
+            "2x8": {block: 9.0 + gap + shift for block, shift in enumerate(noise)},
+            "4x4": {block: 9.0 + shift for block, shift in enumerate(noise)},
+        }
+        for gap in gaps
+    ]
+
+
+def test_an_arm_that_scatters_from_run_to_run_is_not_said_to_have_changed() -> None:
+    """0.5% between two runs without a change: a third run that is as far away shows none; two runs alone do.
+
+    Its half-width by hand: its own scatter between the first two runs, with two degrees of freedom, in
+    Dunnett's interval for two arms.
+    """
+    one, again, then = scattering(0.0, 0.005, 0.0075)
+    alone = changes([again], [then], "1x16", RULES)[1].gap
+    gap = changes([one, again], [then], "1x16", RULES)[1].gap
+
+    assert alone is not None
+    assert gap is not None
+    assert (alone.label, gap.label) == (Label.EQUIVALENT, Label.UNDECIDED)
+    assert alone.interval is not None
+    assert not alone.interval.contains(1.0)
+    assert gap.interval is not None
+    se = math.sqrt(0.005**2 / 2 * (1 / 2 + 1))
+    half = dunnett_constant(0.05, 2, 2, 0.5) * se
+    assert [math.log(gap.interval.low), math.log(gap.interval.high)] == pytest.approx(
+        [0.005 - half, 0.005 + half], abs=1e-9
+    )
+
+
+def test_runs_on_one_side_must_match(runs: Runs) -> None:
+    """Other sizes do not repeat a run, and --allow is about the change."""
+    found = compare_runs([runs["plain"], runs["noisy"]], [runs["slower"]])
+    assert found.names == (f"{runs['plain'].label} and {runs['noisy'].label}", runs["slower"].label)
+    assert "run A twice" not in as_text(found, None)
+
+    with pytest.raises(InputError, match="on one side of the change and differ: Study, sizes"):
+        compare_runs([runs["plain"], runs["two sizes"]], [runs["slower"]])
+
+
+@pytest.mark.parametrize(
+    ("names", "after"), [(["a", "b", "c"], ["d"]), (["a", "b", "c"], ["a", "b", "c"]), (["a", "b"], ["c"])]
+)
+def test_a_change_needs_runs_on_both_sides(names: list[str], after: list[str]) -> None:
+    """Those after it are some of the named runs."""
+    options = [text for name in after for text in ("--after", name)]
+    done = CliRunner().invoke(app, ["compare", *names, *options])
+
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception).startswith("--after ")
+
+
+def test_arms_that_left_early_are_compared_at_a_stricter_level(runs: Runs) -> None:
+    """Their four pairs are valid boots; what they showed decided their number, so 5% would err too often."""
+    (pair,) = compare_runs([runs["left"]], [runs["left, 4x4 slower"]]).pairs
+    gaps = {change.arm: change.gap for change in pair.changes if change.gap}
+    four = next(change for change in pair.changes if change.arm == "16x1")
+
+    assert (four.before, four.after) == (4, 4)
+    assert {arm: gap.label for arm, gap in gaps.items()} == {
+        "2x8": Label.UNDECIDED,
+        "4x4": Label.SLOWER,
+        "8x2": Label.UNDECIDED,
+        "16x1": Label.UNDECIDED,
+    }
 
 
 def test_what_must_agree_is_refused_with_the_command_that_allows_it(runs: Runs) -> None:
@@ -181,7 +260,7 @@ def test_too_few_boots_are_not_evaluated_and_never_fail(runs: Runs) -> None:
 def test_withheld_words_stay_withheld() -> None:
     """An A/A alarm in either run leaves no word about the change."""
     values = {arm: {block: 9.0 + block / 1e4 for block in range(8)} for arm in ("1x16", "2x8")}
-    _, change = changes(values, values, "1x16", replace(RULES, withheld=Withheld.A_A_ALARM))
+    _, change = changes([values], [values], "1x16", replace(RULES, withheld=Withheld.A_A_ALARM))
 
     assert change.gap is not None
     assert change.gap.withheld is Withheld.A_A_ALARM
@@ -192,7 +271,7 @@ def test_a_clock_too_coarse_to_see_a_change_does_not_show_that_there_is_none() -
     """Both runs read 300 ms in every block, in steps of 10: 4 means, each off by up to half a step."""
     values = {arm: dict.fromkeys(range(8), math.log(300)) for arm in ("1x16", "2x8")}
     step = math.log(310 / 300)
-    _, change = changes(values, values, "1x16", RULES, Clocks(step, 2 * step**2 / 12))
+    _, change = changes([values], [values], "1x16", RULES, Clocks(step, 2 * step**2 / 12))
 
     assert change.gap is not None
     assert change.gap.interval is not None
@@ -216,7 +295,7 @@ def test_a_clock_is_judged_by_the_scatter_at_the_common_sizes(tmp_path: Path) ->
     texts = [study_text(sizes=sizes, forms="client") for sizes in ("500, 1000", "500")]
     told = [story(ms=ms, within_sd=0.0, text=text) for text in texts]
     both, one = (load_run(store, build(store, what).name) for what in told)
-    (pair,) = compare_runs(both, one, ["study.sizes"]).pairs
+    (pair,) = compare_runs([both], [one], ["study.sizes"]).pairs
     gap = next(change.gap for change in pair.changes if change.arm == "2x8")
 
     assert gap is not None
@@ -230,7 +309,7 @@ def test_a_control_that_failed_in_either_run_shows_no_equivalence(tmp_path: Path
     store = new_store(tmp_path / "vnuma.db")
     watched = TEXT.replace("a_a: true", "a_a: true, control: remote")
     one, other = (load_run(store, build(store, story(text=watched)).name) for _ in range(2))
-    (pair,) = compare_runs(one, other).pairs
+    (pair,) = compare_runs([one], [other]).pairs
 
     assert {change.gap.withheld for change in pair.changes if change.gap} == {Withheld.CONTROL_FAILED}
 
@@ -281,11 +360,11 @@ def test_an_allowance_that_allows_nothing_is_refused(runs: Runs) -> None:
 
 def test_vms_of_other_names_are_paired_by_the_user(runs: Runs) -> None:
     """Two runs of VMs that are called differently: the pair is named, a stranger refused."""
-    found = compare_runs(runs["plain"], runs["running"], (), {"sql16": "sql17"})
+    found = compare_runs([runs["plain"]], [runs["running"]], (), {"sql16": "sql17"})
 
     assert [(pair.before.name, pair.after.name) for pair in found.pairs] == [("sql16", "sql17")]
     with pytest.raises(InputError, match=r"has no VM sql99") as caught:
-        compare_runs(runs["plain"], runs["running"], (), {"sql16": "sql99"})
+        compare_runs([runs["plain"]], [runs["running"]], (), {"sql16": "sql99"})
     assert caught.value.fix == "It has sql17."
 
 
@@ -304,7 +383,7 @@ def test_the_page_says_what_the_terminal_says(tmp_path: Path) -> None:
     evil = "<b>sql</b>"
     text = study_text(sizes="500", forms="client", vms=f"'{evil}'")
     one, two = (build(store, story(factor, only="4x4", text=text)).name for factor in (1.0, 1.05))
-    found = compare_runs(load_run(store, one), load_run(store, two))
+    found = compare_runs([load_run(store, one)], [load_run(store, two)])
     write_comparison(found, SLOWER, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
 

@@ -293,7 +293,7 @@ def test_a_command_that_waits_for_the_store_says_so_once(
 
 @pytest.mark.parametrize("state", ["53100", "53200"])
 def test_a_server_without_space_or_memory_needs_a_person(postgresql: Cluster, state: str) -> None:
-    """Waiting does not help: it is told apart from a server that is away."""
+    """Waiting does not help, so it is not treated as a server that is away."""
     store = open_store(postgresql.new_database())
     with pytest.raises(StoreUnwritable) as caught, store.write() as conn:
         conn.execute(text(f"DO $$ BEGIN RAISE EXCEPTION 'as reported' USING ERRCODE = '{state}'; END $$"))

@@ -20,7 +20,7 @@ from tools.calibration.error_rates import (
     within_band,
 )
 from tools.calibration.one_by_one import one_by_one_cases
-from tools.calibration.truths import SD, STANDARD, Trend, Truth, draw, heavy, linear, lognormal
+from tools.calibration.truths import SD, STANDARD, Trend, Truth, draw, heavy, linear, lognormal, with_sd
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.simulate import BoolArray, Simulated, run_decided
 from vnuma.analysis.stopping import FIRST_LOOK, first_look
@@ -44,7 +44,7 @@ def decided_cases(studies: int, few: int, generator: np.random.Generator) -> Ite
             shape(y, generator)
             yield Case("wrong verdicts, stop: decided", where, ANY_WRONG, Rate.of(_wrong(y, truth, effect)))
     for most, sd in ((12, 0.01), (12, 0.02), (24, 0.01), (24, 0.02)):
-        truth = _with_sd(sd)
+        truth = with_sd(sd)
         y = draw(truth, most, studies, next(each) if (most, sd) == (12, 0.01) else generator).cells
         where = f"boots' SD {sd * 100:g}%, at most {most} blocks"
         yield Case("wrong verdicts, stop: decided", where, ANY_WRONG, Rate.of(_wrong(y, truth, 0.0)))
@@ -90,13 +90,6 @@ def _course(height: Callable[[FloatArray], object]) -> Trend:
 _step = _course(lambda boot: 0.05 * (boot >= 30))
 _sine = _course(lambda boot: 0.05 * np.sin(2 * math.pi * boot / 48))
 _backup = _course(lambda boot: 0.10 * ((boot >= 20) & (boot <= 23)))
-
-
-def _with_sd(boot_sd: float) -> Truth:
-    def boots(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return boot_sd * generator.standard_normal(shape)
-
-    return replace(STANDARD, boots=boots)
 
 
 def _wrong(y: FloatArray, truth: Truth, effect: float) -> BoolArray:
@@ -147,7 +140,7 @@ def boots_to_verdicts(studies: int, generator: np.random.Generator) -> tuple[Boo
 
 
 def _boots(effects: tuple[float, ...], boot_sd: float, studies: int, generator: np.random.Generator) -> Boots:
-    truth = _with_sd(boot_sd)
+    truth = with_sd(boot_sd)
     y = draw(truth, MOST, studies, generator).cells
     y[:, :, truth.references :] += np.log1p(np.array(effects))
     right = partial(_right, effects=effects)

@@ -129,6 +129,15 @@ TRUTHS: tuple[Truth, ...] = (
 """Every calibrated truth, in the order of the table."""
 
 
+def with_sd(boot_sd: float) -> Truth:
+    """The standard truth with another SD between boots."""
+
+    def boots(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        return boot_sd * generator.standard_normal(shape)
+
+    return replace(STANDARD, boots=boots)
+
+
 @dataclass(frozen=True, eq=False)
 class Studies:
     """Simulated studies: ln(ms) as times[study, block, column, iteration], the reference's columns first.

@@ -157,7 +157,7 @@ func (s *Server) serve() {
 	s.serveTags(service)
 }
 
-// serveVersions lists the API's versions as a real server does: some of the earlier ones are no numbers.
+// serveVersions lists the API's versions as a real server does; not all of them are numbers.
 func (s *Server) serveVersions(w http.ResponseWriter, _ *http.Request) {
 	var versions strings.Builder
 	for _, version := range []string{"6.0", "5.5", "5.1", "5.0", "4.1", "4.0", "2.5u2server", "2.5u2", "2.5"} {

@@ -10,9 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from vnuma.analysis import distributions
 from vnuma.analysis.cells import Grid
-from vnuma.analysis.distributions import t_quantile, t_two_sided
+from vnuma.analysis.distributions import dunnett_constant, dunnett_p, t_quantile, t_two_sided
 from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate, uneven
 from vnuma.analysis.outliers import OddCell, noticeable, odd_cells
 from vnuma.analysis.rank import RankEstimate, rank_estimate
@@ -279,10 +278,14 @@ def _inferred(
     if error.basis == "own":
         return bonferroni(estimate, error.se, error.df, family, alpha)
     rho = 1.0 / (1 + len(comparison.reference))
-    main = distributions.dunnett_constant(alpha, family, error.df, rho)
-    wide = distributions.dunnett_constant(2 * alpha, family, error.df, rho)
-    p = distributions.dunnett_p(t_ratio(estimate, error.se), family, error.df, rho)
-    return _inference(estimate, error, p, (main, wide), t_quantile(1 - alpha / 2, error.df))
+    return simultaneous(estimate, error.se, error.df, family, rho, alpha)
+
+
+def simultaneous(estimate: float, se: float, df: float, family: int, rho: float, alpha: float) -> Inference:
+    """Dunnett's intervals for `family` contrasts of correlation `rho` with a pooled error."""
+    main, wide = (dunnett_constant(level, family, df, rho) for level in (alpha, 2 * alpha))
+    p = dunnett_p(t_ratio(estimate, se), family, df, rho)
+    return _inference(estimate, _Error("pooled", se, df), p, (main, wide), t_quantile(1 - alpha / 2, df))
 
 
 def _repeated(looks: RepeatedLooks, estimate: float, error: _Error, pairs: int) -> Inference | None:

@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vnuma.analysis import distributions
 from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.distributions import (
     FloatArray,
+    dunnett_constant,
     f_quantile,
     f_quantile_each,
     t_quantile,
@@ -119,9 +119,7 @@ class Simulated:
         """The half-width of intervals that hold for all arms together at 1 - alpha."""
         _, blocks, k = self.y.shape
         arms = k - self.references
-        pooled = (
-            distributions.dunnett_constant(alpha, arms, self.df, 1 / (1 + self.references)) * self._pooled_se
-        )
+        pooled = dunnett_constant(alpha, arms, self.df, 1 / (1 + self.references)) * self._pooled_se
         paired = t_quantile(1 - alpha / (2 * arms), blocks - 1) * self.own_se
         return np.asarray(np.where(self.own, paired, pooled), dtype=np.float64)
 

@@ -134,7 +134,7 @@ class Figures:
 
         def make() -> str:
             before, after = (load_run(self._store, str(run)) for run in pair)
-            return render(compare_runs(before, after, allowed))
+            return render(compare_runs([before], [after], allowed))
 
         return self._compared.get((pair, tuple(allowed)), marks, make)
 

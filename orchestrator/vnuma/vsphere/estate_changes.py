@@ -137,8 +137,8 @@ def _is_whole(facts: HostFacts) -> bool:
 def _is_unchanged(session: Session, mark: Found, earlier: EstateVm) -> bool:
     """Whether the earlier facts still apply. False if the account could or can not read something.
 
-    False after a power-on or power-off too: vSphere 8 shows what it assigned only while the VM is on, and
-    that is no new version of the configuration.
+    False after a power-on or power-off too: vSphere 8 shows what it assigned only while the VM is on, under
+    the same version of the configuration.
     """
     facts, version = earlier.facts, mark.values.get(_VERSION)
     return (

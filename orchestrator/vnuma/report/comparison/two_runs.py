@@ -7,13 +7,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from vnuma.analysis.between_runs import Change, boot_values, changes, clocks_of
-from vnuma.analysis.checks import ControlCheck
+from vnuma.analysis.between_runs import ALPHA, LOOKED_AT_ALPHA, Change, boot_values, changes, clocks_of
+from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT, ControlCheck
+from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.stopping import FIRST_LOOK
 from vnuma.analysis.verdict import Rules, Verdict, rules_for
 from vnuma.analysis.wording import decimals, limits, signed
 from vnuma.errors import InputError, UsageError
@@ -129,44 +131,87 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs; `before` and `after` as loaded."""
+    """Runs before and after a change, as loaded: one of each, or repetitions."""
 
-    before: LoadedRun
-    after: LoadedRun
+    before: tuple[LoadedRun, ...]
+    after: tuple[LoadedRun, ...]
     pairs: tuple[Pair, ...]
+
+    @property
+    def runs(self) -> tuple[LoadedRun, ...]:
+        """All of them."""
+        return (*self.before, *self.after)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Those before and those after the change."""
+        return listed([run.label for run in self.before]), listed([run.label for run in self.after])
+
+    @property
+    def measure(self) -> Measure:
+        """What was compared."""
+        return self.before[0].result.design.measure(self.before[0].study.workload.forms[0])
 
 
 def compare_runs(
-    before: LoadedRun, after: LoadedRun, allowed: Collection[str] = (), twins: Mapping[str, str] | None = None
+    before: Sequence[LoadedRun],
+    after: Sequence[LoadedRun],
+    allowed: Collection[str] = (),
+    twins: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare two runs. Raises InputError with everything that must match and does not, unless allowed.
+    """Compare runs before and after a change. Raises InputError with everything that must match and does not.
 
-    `twins` names the VMs to compare: one of the first run -> one of the second.
+    What is `allowed` may differ between the sides; repetitions on one side must match. `twins` names the VMs
+    to compare: one of the first run before -> one of the first run after.
     """
-    if before.identity == after.identity:
-        raise InputError(
-            f"{before.label} cannot be compared with itself.", fix="vnuma status lists the runs."
-        )
-    vms = _named(before, after, twins) if twins else _vms(before, after)
-    _refuse_unmeasured(before, [one for one, _ in vms])
-    _refuse_unmeasured(after, [other for _, other in vms])
-    differ = [differences(before, one, after, other) for one, other in vms]
+    known = [run.identity for run in (*before, *after)]
+    for run in (*before, *after):
+        if known.count(run.identity) > 1:
+            raise InputError(
+                f"{run.label} cannot be compared with itself.", fix="vnuma status lists the runs."
+            )
+    first, then = before[0], after[0]
+    vms = _named(first, then, twins) if twins else _vms(first, then)
+    _refuse_unmeasured(first, [one for one, _ in vms])
+    _refuse_unmeasured(then, [other for _, other in vms])
+    differ = [differences(first, one, then, other) for one, other in vms]
     must = [
         (other.name if len(vms) > 1 else "", item)
         for (_, other), items in zip(vms, differ, strict=True)
         for item in items
         if item.key
     ]
-    _refuse(before, after, [(vm, item) for vm, item in must if item.key not in allowed])
+    _refuse(first, then, [(vm, item) for vm, item in must if item.key not in allowed])
     refuse_idle(allowed, {item.key for _, item in must if item.key})
     return Comparison(
-        before,
-        after,
+        tuple(before),
+        tuple(after),
         tuple(
-            _compared_pair(before, one, after, other, tuple(items))
+            _compared_pair(
+                [(run, _again(first, one, run)) for run in before],
+                [(run, _again(then, other, run)) for run in after],
+                tuple(items),
+            )
             for (one, other), items in zip(vms, differ, strict=True)
         ),
     )
+
+
+def _again(first: LoadedRun, vm: Vm, run: LoadedRun) -> Vm:
+    """The VM of a further run on the same side of the change, which must match."""
+    if run is first:
+        return vm
+    found = run.vm(vm.name) or (run.vms[0] if len(run.vms) == len(first.vms) == 1 else None)
+    if found is None:
+        raise InputError(f"{run.label} has no VM {vm.name}.", fix="Leave this run out.")
+    _refuse_unmeasured(run, [found])
+    broken = [item.words for item in differences(first, vm, run, found) if item.key]
+    if broken:
+        raise InputError(
+            f"{first.label} and {run.label} are on one side of the change and differ: {'; '.join(broken)}.",
+            fix="Name only runs that repeat each other on one side.",
+        )
+    return found
 
 
 def _vms(before: LoadedRun, after: LoadedRun) -> list[tuple[Vm, Vm]]:
@@ -231,34 +276,50 @@ def _refuse(before: LoadedRun, after: LoadedRun, broken: list[tuple[str, Differe
 
 
 def _compared_pair(
-    before: LoadedRun, one: Vm, after: LoadedRun, other: Vm, differ: tuple[Difference, ...]
+    before: Sequence[tuple[LoadedRun, Vm]],
+    after: Sequence[tuple[LoadedRun, Vm]],
+    differ: tuple[Difference, ...],
 ) -> Pair:
-    ours, theirs = before.study.workload.sizes, after.study.workload.sizes
+    (first, one), (then, other) = before[0], after[0]
+    ours, theirs = first.study.workload.sizes, then.study.workload.sizes
     sizes = tuple(size for size in ours if size in theirs)
-    arms = [label for label in before.study.labels if label in after.study.labels]
+    arms = [label for label in first.study.labels if label in then.study.labels]
     if not sizes or not arms:
         what = "size" if not sizes else "arm"
-        raise InputError(f"{before.label} and {after.label} have no {what} in common.")
-    first, second = before.primary_of(one), after.primary_of(other)
-    placed = [(first, [ours.index(size) for size in sizes]), (second, [theirs.index(size) for size in sizes])]
-    values = [boot_values(analysis.points, places) for analysis, places in placed]
+        raise InputError(f"{first.label} and {then.label} have no {what} in common.")
+    sides = [
+        [(run.primary_of(vm), [run.study.workload.sizes.index(size) for size in sizes]) for run, vm in side]
+        for side in (before, after)
+    ]
+    analyses = [analysis for side in sides for analysis, _ in side]
+    was, now = (
+        [
+            {arm: boots.get(arm, {}) for arm in arms}
+            for analysis, places in side
+            for boots in [boot_values(analysis.points, places)]
+        ]
+        for side in sides
+    )
+    looked_at = any(run.study.design.stop == "decided" for run, _ in (*before, *after))
     found = changes(
-        {arm: values[0].get(arm, {}) for arm in arms},
-        {arm: values[1].get(arm, {}) for arm in arms},
-        before.study.reference,
-        _rules(before.result.design.equivalence, first, second),
-        clocks_of((analysis.points, places) for analysis, places in placed),
+        was,
+        now,
+        first.study.reference,
+        _rules(first.result.design.equivalence, analyses, FIRST_LOOK if looked_at else MIN_BOOTS_FOR_VERDICT),
+        clocks_of((analysis.points, places) for side in sides for analysis, places in side),
+        LOOKED_AT_ALPHA if looked_at else ALPHA,
     )
     return Pair(one, other, sizes, differ, found)
 
 
-def _rules(margin: float, first: Analysis, second: Analysis) -> Rules:
-    """What withholds a verdict in either run withholds it of their change."""
-    checks = (first.positive_control, second.positive_control)
+def _rules(margin: float, analyses: Sequence[Analysis], least: int) -> Rules:
+    """What withholds a verdict in any run withholds it of their change."""
+    checks = [analysis.positive_control for analysis in analyses]
     failed = (check for check in checks if isinstance(check, ControlCheck) and not check.passed)
-    control = next(failed, checks[0])
-    withheld = first.withheld or second.withheld
-    return rules_for(margin, withheld, control, first.measure.better, first.replicate)
+    withheld = next((analysis.withheld for analysis in analyses if analysis.withheld), None)
+    first = analyses[0]
+    rules = rules_for(margin, withheld, next(failed, checks[0]), first.measure.better, first.replicate)
+    return replace(rules, least=least)
 
 
 State = Literal["met", "not met", "not evaluated"]
@@ -297,30 +358,33 @@ def parse_condition(text: str) -> Condition:
 
 WIDTH = 80
 CAUTION = (
-    "Between runs, time is not randomised: an arm's own figures hold everything that differs, and two runs "
-    "cannot tell how much that is. Verdicts are about its gap to the reference, which both runs measured. If "
-    "an arm itself scatters by 0.2 to 0.5% from run to run, 13 to 84% of unchanged pairs show a change: run "
-    "A twice before B."
+    "Between runs, time is not randomised: an arm's own figures hold everything that differs. Verdicts are "
+    "about its gap to the reference, which every run measured."
 )
+TWO_RUNS = (
+    "Two runs cannot show how much an arm itself scatters from run to run. If that is 0.2 to 0.5%, 13 to 84% "
+    "of unchanged pairs show a change: run A twice before B, then vnuma compare A A B --after B."
+)
+
+
+def caution(found: Comparison) -> str:
+    """What the comparison cannot show."""
+    return CAUTION if len(found.runs) > 2 else f"{CAUTION} {TWO_RUNS}"
 
 
 def as_text(found: Comparison, condition: Condition | None, width: int = WIDTH) -> str:
     """One part per VM, and finally the caution."""
-    before, after = found.before, found.after
-    parts = [banner(run.simulated) for run in (before, after) if run.simulated][:1]
+    parts = [banner(run.simulated) for run in found.runs if run.simulated][:1]
     for pair in found.pairs:
         sentences = _pair(found, pair, condition)
         parts.append("\n".join(filled(text, width, then=hanging) for text, hanging in sentences))
-    parts += [
-        f"{run.run.name} is still going: its figures will change." for run in (before, after) if run.partial
-    ]
-    return "\n\n".join([*parts, filled(CAUTION, width)]) + "\n"
+    parts += [f"{run.run.name} is still going: its figures will change." for run in found.runs if run.partial]
+    return "\n\n".join([*parts, filled(caution(found), width)]) + "\n"
 
 
 def _pair(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[tuple[str, str]]:
     """Each sentence about a VM, with the indent of its further lines."""
-    runs = f"{found.before.label} -> {found.after.label}"
-    yield f"{pair.after.name}: {runs}, {what_words(found, pair)}", "  "
+    yield f"{pair.after.name}: {' -> '.join(found.names)}, {what_words(found, pair)}", "  "
     broken = "; ".join(item.words for item in pair.differ if item.key)
     yield f"Must agree  {f'differs, as allowed: {broken}' if broken else 'equal'}", " " * 12
     other = "; ".join(item.words for item in pair.differ if not item.key)
@@ -335,10 +399,10 @@ def _pair(found: Comparison, pair: Pair, condition: Condition | None) -> Iterato
 def what_words(found: Comparison, pair: Pair) -> str:
     """What was measured of a VM, at which sizes, and which direction is better."""
     sizes = ("over " if len(pair.sizes) > 1 else "at ") + listed([f"{size:,}" for size in pair.sizes])
-    form = found.before.study.workload.forms[0]
-    measure = found.before.result.design.measure(form)
+    first, measure = found.before[0], found.measure
     return (
-        f"{measure.name} in {measure.unit} {sizes} {found.before.result.design.size_word}, form {form}, "
+        f"{measure.name} in {measure.unit} {sizes} {first.result.design.size_word}, "
+        f"form {first.study.workload.forms[0]}, "
         f"{direction(measure)}"
     )
 
@@ -382,15 +446,14 @@ def states(found: Comparison, condition: Condition) -> Iterator[tuple[Pair, Chan
 
 def as_json(found: Comparison, condition: Condition | None) -> str:
     """One document: unrounded, null for unknown values."""
-    runs = [found.before, found.after]
-    measure = found.before.result.design.measure(found.before.study.workload.forms[0])
+    measure = found.measure
     document = {
-        "schema": "vnuma/comparison/2",
-        "simulated": any(run.simulated for run in runs),
-        "before": found.before.run.name,
-        "after": found.after.run.name,
+        "schema": "vnuma/comparison/3",
+        "simulated": any(run.simulated for run in found.runs),
+        "before": [run.run.name for run in found.before],
+        "after": [run.run.name for run in found.after],
         "fail_if": None if condition is None else str(condition),
-        "caution": CAUTION,
+        "caution": caution(found),
         "metric": measure.name,
         "unit": measure.unit,
         "better": measure.better,

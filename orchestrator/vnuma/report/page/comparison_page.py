@@ -8,9 +8,9 @@ from pathlib import Path
 from vnuma import __version__
 from vnuma.report.charts.row_plots import of_gaps
 from vnuma.report.comparison.two_runs import (
-    CAUTION,
     Comparison,
     Condition,
+    caution,
     estimate_words,
     judged_words,
     what_words,
@@ -23,12 +23,11 @@ from vnuma.words.provenance import banner
 
 def write_comparison(found: Comparison, condition: Condition | None, path: Path) -> None:
     """Write the page: one file that works offline and without scripts. Raises InputError."""
-    runs = (found.before, found.after)
     text = filled(
         "comparison.html.j2",
         "style.css",
         "page.js",
-        banner=next((banner(run.simulated) for run in runs if run.simulated), ""),
+        banner=next((banner(run.simulated) for run in found.runs if run.simulated), ""),
         version=__version__,
         **_values(found, condition),
     )
@@ -41,15 +40,14 @@ def compared_html(found: Comparison) -> str:
 
 
 def _values(found: Comparison, condition: Condition | None) -> dict[str, object]:
-    measure = found.before.result.design.measure(found.before.study.workload.forms[0])
-    plots = [of_gaps(pair.changes, measure) for pair in found.pairs]
+    plots = [of_gaps(pair.changes, found.measure) for pair in found.pairs]
     return {
         "found": found,
         "pairs": [
             (pair, what_words(found, pair), each, {row.arm: row.plot for row in each.rows})
             for pair, each in zip(found.pairs, plots, strict=True)
         ],
-        "caution": CAUTION,
+        "caution": caution(found),
         "kind": verdict_kind,
         "symbol": verdict_symbol,
         "judged": partial(judged_words, condition=condition),
