@@ -75,7 +75,7 @@ test-python:
 test-long: setup-dev  ## whole studies and further variants, which `make test` leaves out
 	$(PYTEST) -m long $(TESTS)
 
-test-slice: setup-dev  ## a few of the long tests, chosen by the commit (or by SEED), as CI runs them
+test-slice: setup-dev  ## a few of the long tests, chosen by the commit (or by SEED)
 	$(PYTEST) --long-slice=$(or $(SEED),$(shell git rev-parse HEAD)) $(TESTS)
 test-times: setup-dev  ## the tests of `make test` and the slowest 30 of them
 	$(PYTEST) -m "not long" --durations=30 --durations-min=1 $(TESTS)

@@ -86,6 +86,7 @@ def samples(url: str, run: str) -> int:
         return sum(1 for _ in iter_samples(connection, runs.get_run(connection, run).id))
 
 
+@pytest.mark.long
 def test_the_workflow_s_nodes_one_after_the_other(
     tmp_path: Path, lab: LabFactory, url: str, worker: Worker
 ) -> None:

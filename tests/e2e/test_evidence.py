@@ -91,6 +91,7 @@ def test_a_vm_that_went_off_by_itself_still_gives_the_log_that_is_owed(
     assert (effective["log"]["source"], effective["log"]["not_evaluated"]) == ("vcenter", None)
 
 
+@pytest.mark.long
 def test_a_vm_that_was_moved_during_a_cell_costs_that_cell(tmp_path: Path, lab: LabFactory) -> None:
     """Another host is another machine: invalid, with both names, and no cell is measured there."""
     hosts = [{"name": "esx01", "cluster": "c1"}, {"name": "esx02", "cluster": "c1"}]

@@ -102,6 +102,7 @@ def test_a_full_disk_in_mid_run_leaves_the_vm_as_it_was(lab: LabFactory, small_d
     assert [done.vm for done in ended.restored] == ["sql16"] or "sql16" in str(ended.problems), ended
 
 
+@pytest.mark.long
 def test_a_full_disk_and_a_foreign_change_name_the_vm(lab: LabFactory, small_disk: Path) -> None:
     """Exit code 7 takes precedence over the disk's 9."""
     running = lab()
@@ -117,6 +118,7 @@ def test_a_full_disk_and_a_foreign_change_name_the_vm(lab: LabFactory, small_dis
     assert "sql16" in ended.worst.what
 
 
+@pytest.mark.long
 def test_a_home_that_becomes_read_only_leaves_the_vm_as_it_was(lab: LabFactory, small_disk: Path) -> None:
     """As file systems do on an error: nothing can be stored; exit code 9."""
     running = lab()
@@ -170,6 +172,7 @@ def test_a_vm_is_not_changed_where_it_could_not_be_locked_later(lab: LabFactory,
     subprocess.run(["umount", "--lazy", str(small_disk)], check=True)
 
 
+@pytest.mark.long
 def test_a_play_that_no_run_launched_restores_its_vm_on_a_full_disk(
     lab: LabFactory, small_disk: Path
 ) -> None:

@@ -141,6 +141,7 @@ def wait_for_samples(url: str, number: int, run: subprocess.Popen[bytes]) -> Non
     assert run.poll() is not None, f"the run made no {number} samples"
 
 
+@pytest.mark.long
 def test_bad_answers_cost_a_run_on_postgresql_no_vm(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_dropped_database_is_no_proof_that_every_vm_is_at_its_baseline(
     assert settings_now(running) == before
 
 
+@pytest.mark.long
 def test_what_an_earlier_version_wrote_to_one_file_for_all_databases_is_the_way_back_too(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:

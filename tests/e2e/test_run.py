@@ -130,6 +130,7 @@ def test_a_study_runs_is_restored_and_reports(tmp_path: Path, lab: LabFactory, v
     assert "VMs not at baseline: 0" in status
 
 
+@pytest.mark.long
 def test_a_database_that_stays_is_named_where_the_run_ends(tmp_path: Path, lab: LabFactory) -> None:
     """SQL Server of the last boot never answers: the VM is restored, the study's database could not go."""
     running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 3}])
@@ -160,6 +161,7 @@ def test_a_dry_run_changes_nothing_and_stores_no_run(tmp_path: Path, lab: LabFac
     assert "No runs yet" in vnuma_here("status").out
 
 
+@pytest.mark.long
 def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None:
     """The power state belongs to the baseline."""
     running = lab(vms=[{"name": "sql16", "power": "off"}])

@@ -22,6 +22,8 @@ from tests.support.installation import ROOT, Installation, dist
 from tests.support.site import SMALL
 from vnuma.lab.program import PROGRAM
 
+pytestmark = pytest.mark.long
+
 MACHINES = {"x86_64": 0x3E, "aarch64": 0xB7}
 """ELF's e_machine."""
 PT_INTERP = 3
@@ -151,7 +153,6 @@ def test_without_a_program_and_without_go_the_lab_says_what_to_install(installed
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.long
 def test_two_builds_give_the_same_bytes(built: Path, tmp_path: Path) -> None:
     """Neither the hour, the folder nor the user's umask leaves a trace."""
     before = os.umask(0o077)
@@ -163,7 +164,6 @@ def test_two_builds_give_the_same_bytes(built: Path, tmp_path: Path) -> None:
     assert (again / "SHA256SUMS").read_text() == (built / "SHA256SUMS").read_text()
 
 
-@pytest.mark.long
 def test_pip_installs_what_the_bill_names(alone: Installation, bill: dict[str, Any]) -> None:
     """In an empty environment vnuma brings the packages of the bill of materials, no more and no fewer."""
     listed = json.loads(alone.run("python", "-m", "pip", "list", "--format", "json"))
@@ -173,7 +173,6 @@ def test_pip_installs_what_the_bill_names(alone: Installation, bill: dict[str, A
     assert installed - {"pip", "setuptools", "vnuma"} == named
 
 
-@pytest.mark.long
 def test_every_verb_has_its_help_there(alone: Installation) -> None:
     """`vnuma --help` and the help of each verb it lists, in an empty folder."""
     verbs = re.findall(r"^  ([a-z]+)  ", alone.run("vnuma", "--help"), re.MULTILINE)
@@ -183,7 +182,6 @@ def test_every_verb_has_its_help_there(alone: Installation) -> None:
         assert f"vnuma {verb}" in alone.run("vnuma", verb, "--help")
 
 
-@pytest.mark.long
 def test_every_module_can_be_imported_there(alone: Installation) -> None:
     """It takes the dependencies alone, except `vnuma serve`; Alembic loads migrations itself."""
     code = (
@@ -202,7 +200,6 @@ def test_every_module_can_be_imported_there(alone: Installation) -> None:
     assert {name for name in names - modules if not any(part in name for part in apart)} == {"vnuma"}
 
 
-@pytest.mark.long
 def test_a_study_runs_on_the_wheel_s_own_lab(alone: Installation) -> None:
     """The lab starts without Go and without a build, a study runs on it, and its archive is written."""
     (alone.home / "small.yml").write_text(json.dumps(SMALL), encoding="utf-8")
@@ -229,7 +226,6 @@ def without_unixodbc(alone: Installation) -> Iterator[Installation]:
     library.write_bytes(whole)
 
 
-@pytest.mark.long
 def test_without_unixodbc_setup_says_what_to_install(without_unixodbc: Installation) -> None:
     """`vnuma setup` still lists what the machine has, and names the package that it lacks."""
     told = without_unixodbc.run("vnuma", "setup")
@@ -238,7 +234,6 @@ def test_without_unixodbc_setup_says_what_to_install(without_unixodbc: Installat
     assert "apt install unixodbc" in told
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "command", [("vnuma", "doctor"), ("ansible-playbook", "play.yml")], ids=lambda it: it[0]
 )

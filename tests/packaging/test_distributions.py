@@ -96,6 +96,7 @@ def test_the_command_answers_with_its_version(installed: Installation) -> None:
     assert VERSION in installed.run("vnuma", "--version")
 
 
+@pytest.mark.long
 def test_a_study_runs_from_the_wheel_in_another_folder(
     installed: Installation, lab: LabFactory, tmp_path: Path
 ) -> None:
@@ -144,6 +145,7 @@ def test_ansible_finds_every_role(installed: Installation) -> None:
     assert sorted(listed) == [f"vnuma.vnuma.{role}" for role in ROLES]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
 def test_each_playbook_runs_by_its_full_name(installed: Installation, playbook: str) -> None:
     """Ansible reads each shipped playbook, and every role and module that it names, by FQCN."""

@@ -28,6 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     """No scripts, styles, fonts or pictures: it is read where there is no internet."""
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
@@ -43,6 +44,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     assert [path.name for path, text in pages.items() if 'class="mermaid"' in text] == []
 
 
+@pytest.mark.long
 def test_reference_pages_are_made_from_the_code(site: Path) -> None:
     """The command line, Python, the notebook and the decisions have no file of their own in docs/."""
     said = {name: (site / name).read_text("utf-8") for name in ("command-line.html", "python.html")}

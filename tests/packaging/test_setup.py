@@ -64,6 +64,7 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     assert all(word in done.stderr for word in words), said
 
 
+@pytest.mark.long
 def test_a_half_made_environment_without_a_network(set_up: SetUp, checkout: Path) -> None:
     """A .venv whose Python was removed is created again; the missing network is one sentence."""
     programs = checkout / ".venv" / "bin"

@@ -14,7 +14,6 @@ from types import FrameType
 
 from tools.bench import cells
 from tools.bench.analysis import analysis
-from tools.bench.demo import DEMO, demo
 from tools.bench.drain import drain
 from tools.bench.estate import estate, rvtools
 from tools.bench.figure import Figure, not_evaluated
@@ -73,7 +72,6 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "estate": lambda: estate(30, 1000, 50) if quick else estate(300, 10_000, 200),
         "rvtools": lambda: rvtools(1000 if quick else 10_000),
         "stores": lambda: stores(3, 1) if quick else stores(10, 4),
-        "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]) if quick else demo(),
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tools.bench import processes, task_times
+from tools.bench import processes
 from tools.bench.bare_play import bare_cell_seconds
 from tools.bench.figure import Figure, below, not_evaluated, spread
 from tools.bench.labs import NO_DELAYS, BenchLab, running
@@ -56,19 +56,9 @@ def overhead(count: int) -> Iterator[Figure]:
     """One VM, `count` cells, and the same play without the product's work for comparison."""
     blocks = count // len(ARMS)
     with running(scenario(1)) as lab:
-        record = lab.folder / "tasks.jsonl"
-        wanted = study("cells", ["vm1"], blocks)
-        memory = _run(lab, wanted, task_times.environment(record), pss=False)
+        memory = _run(lab, study("cells", ["vm1"], blocks), {}, pss=False)
         cells = cells_of(lab, "cells", lab.store)
-        parts = task_times.by_cell(record)
     yield from _overhead_figures(cells, bare_cell_seconds(min(count, 40)))
-    edge = _edge(cells)
-    first, last = task_times.medians(parts[:edge]), task_times.medians(parts[-edge:])
-    yield Figure(
-        f"The same, where it goes: median ms of the first {edge} cells -> the last {edge}",
-        ", ".join(f"{part} {took:.0f} -> {last[part]:.0f}" for part, took in first.items()),
-        note="each action from its worker's start to its result",
-    )
     if processes.available():
         yield Figure("The same, largest process, peak resident memory", f"{memory.resident:.0f} MB")
 

@@ -1,4 +1,4 @@
-"""Memory, in MB of 1024 x 1024 bytes, and CPU time of processes as Linux tells them in /proc (proc(5))."""
+"""Memory of processes, in MB of 1024 x 1024 bytes, as Linux tells them in /proc (proc(5))."""
 
 from __future__ import annotations
 
@@ -24,22 +24,6 @@ class Memory:
     proportional: float = 0.0
     processes: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-
-@dataclass(frozen=True)
-class CpuTime:
-    """What processes have used of processors, in seconds."""
-
-    user: float
-    kernel: float
-
-    def words(self, before: CpuTime, times: int) -> str:
-        """What each of so many pieces of work took since then: `9.6 + 17.6 us` (user and kernel)."""
-        user, kernel = (
-            (now - then) / times * 1e6
-            for now, then in ((self.user, before.user), (self.kernel, before.kernel))
-        )
-        return f"{user:.1f} + {kernel:.1f} us"
 
 
 def available() -> bool:

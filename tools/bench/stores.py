@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+import pytest
+
 from tests.support import postgresql
 from tools.bench import cells
 from tools.bench.figure import Figure, not_evaluated, spread
@@ -19,11 +21,11 @@ LIMIT = 1.2
 def stores(blocks: int, pairs: int) -> Iterator[Figure]:
     """So many pairs of runs of two cells a block; each pair's ratio of median overheads of a cell."""
     what, target = "A cell of a run on PostgreSQL, against SQLite", f"< {LIMIT:g} x"
-    binaries = postgresql.find_binaries()
-    if binaries is None:
-        yield not_evaluated(what, target, "No PostgreSQL server on this machine.")
+    try:
+        server = postgresql.start(postgresql.find_binaries())
+    except pytest.skip.Exception as missing:
+        yield not_evaluated(what, target, str(missing))
         return
-    server = postgresql.start(binaries)
     try:
         with running(cells.scenario(1)) as lab:
             urls = {"sqlite": lab.store, "postgresql": server.new_store()}

@@ -239,6 +239,7 @@ def cases() -> tuple[Case, ...]:
     return every_case(4, seed=11, pilots=4)
 
 
+@pytest.mark.long
 def test_each_target_of_hard_cases_can_be_missed(cases: tuple[Case, ...]) -> None:
     """A rate far from its bound misses every target."""
     wrong = [dataclasses.replace(item, rate=Rate(0.30 if item.at_most else 0.05, 0.02)) for item in cases]
@@ -262,6 +263,7 @@ def test_the_published_table_is_the_programs() -> None:
     assert [name for name in missed if f"*{name}*" not in explained] == []
 
 
+@pytest.mark.long
 def test_the_page_names_every_truth_and_target(small: Calibration, cases: tuple[Case, ...]) -> None:
     """Nothing that was simulated is left out of the document."""
     page = section(small, cases)
