@@ -113,7 +113,7 @@ def _passes(copy: Path, tests: Sequence[str]) -> bool:
 def survives(mutant: Mutant, copies: SimpleQueue[Path]) -> bool:
     """Whether its tests pass with the fault. It is gone from the copy afterwards."""
     copy = copies.get()
-    file = copy / mutant.place()
+    file = copy / mutant.place(copy)
     whole = file.read_text(encoding="utf-8")
     try:
         file.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
@@ -141,10 +141,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except LookupError as error:
             print(error)
             return 2
+        made = [_copy(Path(folder) / str(number)) for number in range(options.jobs)]
         copies: SimpleQueue[Path] = SimpleQueue()
-        for number in range(options.jobs):
-            copies.put(_copy(Path(folder) / str(number)))
-        if not _passes(Path(folder) / "0", sorted({test for one in mutants for test in one.tests})):
+        for copy in made:
+            copies.put(copy)
+        tests = sorted({test for one in mutants for test in one.tests})
+        parts = [tests[number :: options.jobs] for number in range(options.jobs)]
+        if not all(pool.map(_passes, made, parts)):
             print("Tests of these faults fail without them.")
             return 2
         left = []
