@@ -19,9 +19,9 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.measure_cell import Turn, measure_turn
-from vnuma.engine.lease.attempt import Attempt, finish, step
+from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.run.next_cell import claim_next_cell
-from vnuma.errors import ConnectionDropped, EnvironmentProblem, ShutdownTimeout, SqlFailed
+from vnuma.errors import ConnectionDropped, EnvironmentProblem, SqlFailed
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import run
@@ -88,20 +88,6 @@ def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
     assert all(reason is not None for reason in reasons)
     assert ["connection broke" in str(reason) for reason in reasons] == [True, True, False]
     assert "missing" in str(reasons[2])
-
-
-def test_once_restored_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: Path, lab: LabFactory) -> None:
-    """It has shut down since, so a resumed run continues with the remaining cells."""
-    steps = Steps.prepared(tmp_path / "a", lab(), limits={"attempts_per_cell": 1})
-    context = steps.take()
-    claimed = claim_next_cell(context)
-    assert isinstance(claimed, Claim)
-    finish(context, Attempt.of(claimed), Outcome.FAILED, ShutdownTimeout.reason, "hangs")
-    assert not isinstance(claim_next_cell(context), Claim)
-
-    steps.restore()
-
-    assert isinstance(claim_next_cell(steps.take()), Claim)
 
 
 def test_a_log_that_is_long_in_coming_does_not_age_the_server(

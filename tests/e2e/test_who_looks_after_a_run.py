@@ -24,7 +24,6 @@ from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.locking import StillLocked, vm_lock
-from vnuma.engine.access.places import home_folder
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
     Supervisor,
@@ -36,14 +35,12 @@ from vnuma.engine.lease.supervision import (
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
 from vnuma.engine.restore.restore_vm import Restored, VmRestoration
 from vnuma.engine.run import unsupervised
-from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.progress import progress_of
-from vnuma.engine.run.supervise import restore_vms
 from vnuma.engine.run.unsupervised import supervising
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
-from vnuma.store import baselines, leases, runs, tables, vms
+from vnuma.store import runs, tables, vms
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import RestoreOutcome, Run, StopRequest
+from vnuma.store.rows import Run, StopRequest
 
 
 def run_now(steps: Steps) -> Run:
@@ -79,27 +76,6 @@ def test_a_process_that_has_ended_or_is_silent_supervises_nothing(tmp_path: Path
     silent = replace(run_now(steps), heartbeat_at=datetime.now(UTC) - SILENT_AFTER)
     assert is_alive(run_now(steps))
     assert not is_alive(silent)
-
-
-def test_a_vm_that_the_run_s_own_play_puts_back_meanwhile_is_no_problem(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """The run's end waits for it; an error about the lease would hide what ended the run."""
-    steps = Steps.prepared(tmp_path / "a", lab())
-    context = steps.take()
-    ended: list[tuple[list[Restored], list[Exception]]] = []
-    end = threading.Thread(target=lambda: ended.append(restore_vms(steps.work)))
-
-    with vm_lock(home_folder(), steps.vm.vm_key, "sql16"):
-        end.start()
-        until(lambda: unsupervised.lease_token(steps.free) != context.token)
-        with steps.store.write() as connection:
-            token = leases.raise_token(connection, steps.vm.vm_key, steps.run.id, "the play")
-            baselines.set_restored(connection, steps.vm.id, token, RestoreOutcome.RESTORED)
-            leases.release_lease(connection, steps.vm.vm_key, token)
-    end.join()
-
-    assert ended == [([], [])]
 
 
 def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Path, lab: LabFactory) -> None:
@@ -243,30 +219,6 @@ def _family(pid: int) -> list[int]:
         tasks = Path(f"/proc/{member}/task")
         found += [int(child) for task in tasks.glob("*/children") for child in task.read_text().split()]
     return found
-
-
-def test_a_run_is_supervised_by_one_process(tmp_path: Path, lab: LabFactory) -> None:
-    """Two `vnuma run --resume` at once: the second is refused before it touches anything."""
-    steps = Steps.prepared(tmp_path / "a", lab())
-    with steps.store.write() as connection:
-        runs.touch_supervisor(connection, steps.run, pid=os.getppid(), host=socket.gethostname())
-
-    with pytest.raises(VmHeld, match=str(os.getppid())):
-        claim_supervision(steps.store, steps.run)
-
-    assert run_now(steps).supervisor_pid == os.getppid()
-
-
-def test_a_cell_does_not_wait_for_a_dead_runs_measurement(tmp_path: Path, lab: LabFactory) -> None:
-    """Nobody will end it, so waiting for the host would last forever."""
-    running = lab(vms=[{"name": "sql16", "memory_gb": 32}, {"name": "other", "memory_gb": 32}])
-    dead = Steps.prepared(tmp_path / "a", running)
-    claim_next_cell(dead.take())
-    living = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
-    claim_supervision(living.store, living.run)
-
-    with pytest.raises(VmHeld, match=r"no process supervises small\.1"):
-        claim_next_cell(living.take())
 
 
 def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Path, lab: LabFactory) -> None:

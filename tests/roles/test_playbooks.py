@@ -15,7 +15,6 @@ from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.playbook import Played, Result, Step, play, play_each
 from tests.support.site import write_inventory, write_study
-from tests.support.stores import new_store
 from vnuma.store.types import iso, utc_now
 
 
@@ -260,16 +259,6 @@ def test_something_that_is_no_attempt_is_refused(tmp_path: Path, lab: LabFactory
 
     assert [(failed["error"], failed["exit_code"]) for failed in refused] == [("InputError", 3)] * 2
     assert all("cell_claim" in failed["msg"] for failed in refused)
-
-
-def test_an_unknown_run_is_named(tmp_path: Path, vnuma_home: Path, lab: LabFactory) -> None:
-    """Exit code 3, and where the names are; without any store it would be 9."""
-    vnuma_home.mkdir()
-    new_store(vnuma_home / "vnuma.db")
-    failed = by_hand(tmp_path, write_inventory(tmp_path, lab()), "cell", "nosuch.1").only("cell_claim")
-
-    assert (failed["error"], failed["exit_code"]) == ("InputError", 3)
-    assert "nosuch.1" in failed["msg"]
 
 
 @pytest.mark.long

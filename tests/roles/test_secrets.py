@@ -52,18 +52,6 @@ def test_no_password_is_printed_when_it_is_wrong(tmp_path: Path, lab: LabFactory
     assert LITERAL not in ended.text
 
 
-def test_a_password_in_the_open_is_refused_and_not_repeated(tmp_path: Path, lab: LabFactory) -> None:
-    """A value where a reference belongs: what to write instead, without the value."""
-    inventory = write_inventory(tmp_path, lab(), password=LITERAL)
-
-    ended = play_roles(tmp_path, inventory, {"vm_power": {}}, "-vvvv")
-
-    failed = ended.only("vm_power")
-    assert failed["exit_code"] == 3
-    assert "vcenter.password: a password is a reference: {env: NAME}" in failed["msg"]
-    assert LITERAL not in failed["msg"]
-
-
 def test_the_runner_s_artifacts_hold_no_password(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,13 +103,3 @@ def test_check_mode_waits_for_no_guest(tmp_path: Path, lab: LabFactory) -> None:
 
     assert ended.code == 0, ended.text
     assert "guest" not in ended.only("guest_ready").result
-
-
-def test_a_server_that_is_never_ready_gives_the_reason_as_a_word(tmp_path: Path, lab: LabFactory) -> None:
-    """The deadline ends the wait."""
-    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 1}])
-    variables = {"guest_ready": {"guest_ready_timeout": 1}}
-
-    failed = play_roles(tmp_path, write_inventory(tmp_path, running), variables).only("guest_ready")
-
-    assert (failed["reason"], failed["exit_code"]) == ("sql_timeout", 6)

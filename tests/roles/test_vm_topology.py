@@ -119,31 +119,6 @@ def test_a_shape_that_the_host_cannot_give_is_refused_before_anything_changes(
     assert settings_now(running) == before
 
 
-def test_a_missing_target_names_the_variable(tmp_path: Path, lab: LabFactory) -> None:
-    """A host without vnuma_vcenter is an error about that variable, not about the role's insides."""
-    inventory = tmp_path / "bare.yml"
-    inventory.write_text("vnuma_vms: {hosts: {sql16: {vnuma_vm: sql16}}}", encoding="utf-8")
-
-    ended = shape(tmp_path, inventory, TWO_BY_EIGHT)
-
-    assert ended.code == 2
-    assert "'vnuma_vcenter' is undefined" in ended.text
-
-
-def test_a_vm_that_vcenter_does_not_have_is_an_error_of_the_environment(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """Exit code 4 and the name that was looked for."""
-    target = {"name": "nobody", "vm": "/DC0/vm/nobody"}
-    target |= {name: f"{{{{ vnuma_{name} }}}}" for name in ("vcenter", "sql")}
-
-    ended = shape(tmp_path, write_inventory(tmp_path, lab()), TWO_BY_EIGHT, vm_topology_target=target)
-
-    failed = ended.only("vm_topology")
-    assert (failed["exit_code"], failed["error"]) == (4, "VmNotFound")
-    assert "/DC0/vm/nobody" in failed["msg"]
-
-
 def test_a_vm_under_study_is_refused(tmp_path: Path, lab: LabFactory) -> None:
     """A VM that carries a run's mark is left alone by hand, and check mode says so beforehand."""
     running = lab()
@@ -221,29 +196,6 @@ def test_a_guest_that_does_not_shut_down_gives_the_reason_as_a_word(tmp_path: Pa
     ).only("vm_topology")
 
     assert (failed["reason"], failed["exit_code"]) == ("shutdown_timeout", 6)
-    assert settings_now(running) == before
-
-
-def test_what_others_write_meanwhile_is_read_again_by_hand_too(tmp_path: Path, lab: LabFactory) -> None:
-    """hostd, backups and Tools write keys after the shutdown: the VM gets its shape."""
-    running = lab()
-    running.fault("keys_written", times=3)
-
-    done = shape(tmp_path, write_inventory(tmp_path, running), TWO_BY_EIGHT).only("vm_topology")
-
-    assert done["changed"]
-    assert settings_now(running)["cores_per_socket"] == 8
-
-
-def test_a_failure_by_hand_leaves_no_vm_off(tmp_path: Path, lab: LabFactory) -> None:
-    """Somebody writes without end: the VM that was shut down is on again, as it was."""
-    running = lab()
-    before = settings_now(running)
-    running.fault("keys_written", times=0)
-
-    failed = shape(tmp_path, write_inventory(tmp_path, running), TWO_BY_EIGHT).only("vm_topology")
-
-    assert (failed.status, failed["exit_code"]) == ("failed", 6)
     assert settings_now(running) == before
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pyodbc
@@ -12,7 +12,7 @@ import pytest
 from tests.support.cut import Forwarder, How
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.query import fetch, run, value
+from vnuma.sqlserver.client.query import run, value
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import Statement, timed
 from vnuma.sqlserver.instance import plan
@@ -42,17 +42,6 @@ def forwarder(any_server: SqlServer) -> Iterator[Forwarder]:
 
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
-@pytest.mark.parametrize("ask", [run, fetch, value])
-def test_an_error_after_rows_is_raised_whatever_follows(
-    opened: pyodbc.Connection, ask: Callable[[pyodbc.Connection, str], object], afterwards: str
-) -> None:
-    """An error in the middle of a batch is an error of the batch, with every driver."""
-    for batch in (f"{FAILING}; {afterwards}", f"SELECT 0 AS zero; {FAILING}; {afterwards}"):
-        with pytest.raises(SqlFailed, match=r"Divide by zero.*8134"):
-            ask(opened, batch)
-
-
-@pytest.mark.parametrize("afterwards", AFTERWARDS)
 @pytest.mark.parametrize("rows_from", ["rowcount", "none", "result"])
 def test_a_procedure_that_fails_in_the_middle_is_no_valid_sample(
     opened: pyodbc.Connection, rows_from: str, afterwards: str
@@ -72,12 +61,6 @@ def test_a_procedure_that_fails_in_the_middle_is_no_valid_sample(
         )
 
 
-def test_a_single_statement_that_fails_in_its_rows_is_no_valid_sample(opened: pyodbc.Connection) -> None:
-    """Its result is discarded whole, so @@ERROR shows it."""
-    with pytest.raises(MeasurementFailed, match=r"8134|Divide by zero"):
-        timed(opened, Statement(FAILING, statements="one"), 20)
-
-
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 def test_what_is_called_one_statement_has_one_result(opened: pyodbc.Connection, afterwards: str) -> None:
     """@@ERROR is of the last statement: it proves nothing of an earlier one."""
@@ -93,12 +76,6 @@ def test_a_plan_run_that_fails_is_an_error_and_leaves_plans_off(opened: pyodbc.C
     with opened.cursor() as cursor:
         cursor.execute("SELECT 1 AS one").fetchall()
         assert not cursor.nextset()
-
-
-def test_a_statements_own_error_is_not_a_lost_connection(opened: pyodbc.Connection) -> None:
-    """Pending results keep the connection busy, which is not a restart of SQL Server."""
-    with pytest.raises(MeasurementFailed, match="sold out"):
-        timed(opened, Statement(OWN_ERROR), 20)
 
 
 def test_a_connection_takes_the_next_statement_while_an_error_is_handled(opened: pyodbc.Connection) -> None:

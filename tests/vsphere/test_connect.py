@@ -12,7 +12,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from pyVmomi import vim
 
 from tests.support.connect_proxy import connect_proxy
 from tests.support.lab import LabHandle
@@ -72,12 +71,6 @@ def test_a_closed_session_is_logged_out(shared_lab: LabHandle) -> None:
     session.transport.close()
 
 
-def test_an_ended_session_closes_in_silence(shared_lab: LabHandle) -> None:
-    """A session that the server ended needs no logout: leaving its context is not a second error."""
-    with connect(vcenter_of(shared_lab)) as session:
-        session.content.sessionManager.Logout()
-
-
 def test_a_lost_connection_is_unreachable(lab: LabFactory) -> None:
     """A vCenter that goes away in the middle of a session is unreachable, not a bug."""
     own = lab()
@@ -100,14 +93,6 @@ def test_round_trips_are_counted(session: Session) -> None:
     session.read(session.content.rootFolder, ("name",))
     session.read(session.content.rootFolder, ("name",))
     assert session.round_trips - before == 2
-
-
-def test_fields_of_newer_apis_are_known_by_version(session: Session) -> None:
-    """A property that the server's API lacks is detected before it is requested."""
-    assert session.knows(vim.VirtualMachine, "config.numaInfo")
-    session.transport.version = "vim.version.version12"  # vSphere 6.7
-    assert not session.knows(vim.VirtualMachine, "config.numaInfo")
-    assert session.known(vim.VirtualMachine, ["config.hardware", "config.numaInfo"]) == ["config.hardware"]
 
 
 def test_a_fault_that_nobody_expected_leaves_the_session_in_words(lab: LabFactory) -> None:

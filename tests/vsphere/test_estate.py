@@ -13,7 +13,6 @@ from pyVmomi import vim
 from tests.support.lab import start_lab
 from tests.vsphere.support import LabFactory, Login, vcenter_of
 from vnuma.domain.vm.estate import Estate
-from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import VCenterUnreachable
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.estate import SYSTEM_VM, read_estate
@@ -154,22 +153,6 @@ def test_one_vm_comes_with_its_host_and_cluster(session: Session, estate: Estate
     moid = alone.vms[0].facts.host_moid
     assert alone.hosts[moid] == estate.hosts[moid]
     assert alone.cluster_of[moid].name == "cluster00"
-
-
-def test_an_independent_count_agrees_with_the_check(session: Session, estate: Estate) -> None:
-    """Interleaved hosts, counted by attributes, and pinned VMs are those that the check finds."""
-    result = run_check([estate], CheckRequest())
-    found = {rule.id: objects for rule, _, objects in result.by_rule}
-    view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [vim.HostSystem], True)
-    interleaved = 0
-    for host in view.view:
-        hardware: Any = host.hardware
-        connected = host.runtime.connectionState == "connected"
-        interleaved += connected and hardware.numaInfo.numNodes == 1 and hardware.cpuInfo.numCpuPackages > 1
-    pinned = sum(vm.facts.settings["cpuAffinity"] != () for vm in estate.vms)
-    assert (found["T22"], found["A02"]) == (interleaved, pinned)
-    assert interleaved
-    assert pinned
 
 
 def test_the_evc_mode_of_a_cluster_is_its_hosts(lab: LabFactory, login: Login) -> None:

@@ -76,20 +76,6 @@ def test_a_vm_that_is_off_has_its_log_from_vcenter(lab: LabFactory, login: Login
     assert read_vmware_log(file.text).vpds == 4
 
 
-def test_a_ticket_that_is_refused_names_the_privilege(lab: LabFactory, login: Login) -> None:
-    """So that whoever grants roles knows which."""
-    session, facts = start(lab, login, faults=[fault("ticket_refused")])
-    with pytest.raises(LogUnavailable, match=r"lacks the privilege Datastore\.Browse on DC0"):
-        fetch_log(session, facts)
-
-
-def test_a_log_that_is_not_there_is_said_to_be_missing(lab: LabFactory, login: Login) -> None:
-    """Logging can be switched off."""
-    session, _ = start(lab, login, faults=[fault("log_missing", boot=2)])
-    with pytest.raises(LogUnavailable, match=r"answers 404 Not Found for vmware\.log"):
-        fetch_log(session, boot_with(session, 8))
-
-
 def test_a_vm_without_a_log_directory(lab: LabFactory, login: Login) -> None:
     """vCenter may hide the files of a VM."""
     session, facts = start(lab, login)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from tests.vsphere.support import LabFactory, Login, fault, vm
 from vnuma.domain.vm.setting import Power
 from vnuma.errors import (
-    HostChanged,
     LeaseLost,
     PowerFailed,
     QuestionPending,
@@ -164,19 +162,6 @@ def test_a_fence_stops_the_power_on(lab: LabFactory, login: Login) -> None:
     assert read_vm(session, ref).power is Power.OFF
 
 
-def test_a_refused_power_on_is_reported_in_vspheres_words(lab: LabFactory, login: Login) -> None:
-    """A VM that vSphere will not power on fails with the fault's name and message."""
-    session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("power_on_refused")])
-    host = read_vm(session, ref).host_moid
-    with pytest.raises(PowerFailed, match=r"vSphere could not power on sql16: \w+") as caught:
-        power_on(session, ref, host_moid=host)
-    assert (
-        caught.value.fix
-        == "The VM's settings do not fit together on this host: see vnuma plan STUDY and the VM's log."
-    )
-    power_on(session, ref, host_moid=host)
-
-
 @pytest.mark.parametrize("maintenance", [False, True], ids=["just after a shutdown", "maintenance"])
 def test_an_invalid_state_passes_unless_the_host_is_the_reason(
     lab: LabFactory, login: Login, maintenance: bool
@@ -247,32 +232,11 @@ def test_a_vm_that_is_on_cannot_be_powered_on(lab: LabFactory, login: Login) -> 
         power_on(session, ref, host_moid=read_vm(session, ref).host_moid)
 
 
-def test_tools_that_never_come_are_given_up_on(lab: LabFactory, login: Login) -> None:
-    """A guest whose Tools do not start is given up on after the time-out."""
-    session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("tools_never")])
-    power_on(session, ref, host_moid=read_vm(session, ref).host_moid)
-    with pytest.raises(ToolsTimeout) as caught:
-        wait_for_guest(session, ref, timeout_s=SHORT_S)
-    assert caught.value.what == (
-        "VMware Tools did not come up in sql16 in 1 s (it is on, Tools do not run, the guest is notRunning)."
-    )
-
-
 def test_a_vm_that_goes_off_is_not_waited_for(lab: LabFactory, login: Login) -> None:
     """A VM that is off will not bring up its Tools: the wait ends at once."""
     session, ref = start(lab, login, vms=[vm(power="off")])
     with pytest.raises(ToolsTimeout, match="sql16 powered off during its boot"):
         wait_for_guest(session, ref, timeout_s=LONG_S)
-
-
-def test_another_host_is_noticed(lab: LabFactory, login: Login) -> None:
-    """A VM that runs elsewhere than the run began on is an invalid attempt, naming both."""
-    session, ref = start(lab, login, vms=[vm(power="off")])
-    session.about = replace(session.about, is_vcenter=False)  # then no host is asked for
-    with pytest.raises(
-        HostChanged, match=r"sql16 runs on esx01, not on HostSystem host-999 as the run began"
-    ):
-        power_on(session, ref, host_moid="host-999")
 
 
 def test_a_host_that_is_gone_is_named(lab: LabFactory, login: Login) -> None:

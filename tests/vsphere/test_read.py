@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login, vm
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.vm.setting import TYPED, Power
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.vsphere.connect import Session
-from vnuma.vsphere.host_options import most_cores_per_socket
 from vnuma.vsphere.read import find_vm, read_host, read_vm, read_vm_on_host
 
 
@@ -126,30 +124,3 @@ def test_what_a_vm_was_given_is_read(lab: LabFactory, login: Login) -> None:
     assert "guestinfo.note" not in facts.settings
     assert "vnuma.run" not in facts.settings
     assert facts.lease == "mine"
-
-
-def test_automatic_cores_per_socket_are_reported(lab: LabFactory, login: Login) -> None:
-    """On hardware version 20 it is read whether vSphere chooses the cores per socket."""
-    session = login(lab({"esxi": {"version": "8.0.3"}, "vms": [vm(cores_per_socket=0)]}))
-    assert read_vm(session, find_vm(session, "sql16")).settings["autoCoresPerSocket"] is True
-
-
-def test_old_hardware_is_read(lab: LabFactory, login: Login) -> None:
-    """A VM of virtual hardware version 4 is read like any other."""
-    session = login(lab({"vms": [vm(hardware=4, vcpus=4, cores_per_socket=1)]}))
-    facts = read_vm(session, find_vm(session, "sql16"))
-    assert facts.hardware_version == 4
-    assert facts.settings["numCPUs"] == 4
-    assert facts.settings["coresPerNumaNode"] is None
-
-
-def test_a_vm_is_read_again_by_its_identifier(shared_lab: LabHandle, session: Session) -> None:
-    """The identifier of a VM is enough to read it in another session."""
-    moid = find_vm(session, "sql16")._GetMoId()
-    assert read_vm(session, session.vm(moid)).name == "sql16"
-    assert shared_lab.vms.keys() == {"sql16"}
-
-
-def test_the_hosts_largest_socket_is_read(session: Session) -> None:
-    """It is what a reconfiguration to more cores per socket is refused with."""
-    assert most_cores_per_socket(session, read_vm(session, find_vm(session, "sql16"))) == 64

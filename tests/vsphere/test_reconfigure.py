@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.vsphere.support import LabFactory, Login, change, fault, vm
+from tests.vsphere.support import LabFactory, Login, change, vm
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.lease.baseline import conflicts
@@ -16,20 +16,12 @@ from vnuma.vsphere.connect import Session
 from vnuma.vsphere.read import find_vm, read_vm
 
 OFF = vm(power="off")
-ESXI8 = {"esxi": {"version": "8.0.3"}, "vms": [vm(power="off")]}
 
 
 @pytest.fixture
 def off(lab: LabFactory, login: Login) -> tuple[Session, Any]:
     """The paper's VM, powered off."""
     session = login(lab(vms=[OFF]))
-    return session, find_vm(session, "sql16")
-
-
-@pytest.fixture
-def off8(lab: LabFactory, login: Login) -> tuple[Session, Any]:
-    """A VM of hardware version 20 on ESXi 8, powered off."""
-    session = login(lab(ESXI8))
     return session, find_vm(session, "sql16")
 
 
@@ -110,14 +102,6 @@ def test_a_field_absent_until_the_first_change_is_nobodys_change(lab: LabFactory
         assert conflicts(before.settings, {}, restored.settings) == [], field
 
 
-def test_affinity_is_set_and_cleared(off: tuple[Session, Any]) -> None:
-    """An affinity list is stored, and an empty one removes it."""
-    session, ref = off
-    pinned = reconfigure(session, ref, change(session, ref, cpuAffinity=(30, *range(0, 30, 2))))
-    assert pinned.settings["cpuAffinity"] == tuple(range(0, 32, 2))
-    assert reconfigure(session, ref, change(session, ref, cpuAffinity=())).settings["cpuAffinity"] == ()
-
-
 def test_locked_memory_is_unlocked_and_lowered(off: tuple[Session, Any]) -> None:
     """A locked reservation comes off with its number in one call, in two writes in the right order."""
     session, ref = off
@@ -130,32 +114,6 @@ def test_locked_memory_is_unlocked_and_lowered(off: tuple[Session, Any]) -> None
     assert unlocked.settings["memoryReservationLockedToMax"] is False
     assert unlocked.settings["memoryReservation"] == 0
     assert len(writes) == 2
-
-
-def test_an_extra_config_key_is_set_and_removed(off: tuple[Session, Any]) -> None:
-    """A NUMA key is stored, and None removes it."""
-    session, ref = off
-    key = "numa.vcpu.followcorespersocket"
-    assert reconfigure(session, ref, Change((Edit(key, None, True),))).settings[key] == "TRUE"
-    assert key not in reconfigure(session, ref, Change((Edit(key, True, None),))).settings
-
-
-def test_virtual_numa_is_set_and_handed_back(off8: tuple[Session, Any]) -> None:
-    """On hardware version 20 the vNUMA node size is stored, and 0 hands it back to vSphere."""
-    session, ref = off8
-    before = read_vm(session, ref)
-    sized = reconfigure(session, ref, change(session, ref, coresPerNumaNode=8, numCoresPerSocket=8))
-    assert sized.settings["coresPerNumaNode"] == 8
-    assert sized.settings["autoCoresPerNumaNode"] is False
-    back = reconfigure(session, ref, change_back(sized.settings, before.settings))
-    assert not change_back(back.settings, before.settings)
-
-
-def test_cores_per_socket_become_automatic(off8: tuple[Session, Any]) -> None:
-    """On hardware version 20 cores per socket of 0 are accepted as automatic."""
-    session, ref = off8
-    automatic = reconfigure(session, ref, change(session, ref, numCoresPerSocket=0))
-    assert automatic.settings["autoCoresPerSocket"] is True
 
 
 def test_nothing_to_change_is_nothing_written(off: tuple[Session, Any]) -> None:
@@ -190,14 +148,6 @@ def test_a_stale_version_is_refused(off: tuple[Session, Any]) -> None:
     with pytest.raises(ChangedMeanwhile, match="sql16 was changed by somebody else"):
         reconfigure(session, ref, change(session, ref, numCoresPerSocket=2), seen=stale)
     assert read_vm(session, ref).settings["numCoresPerSocket"] == 8
-
-
-def test_a_current_version_is_accepted(off: tuple[Session, Any]) -> None:
-    """A VM that is still at the version that was read is written."""
-    session, ref = off
-    seen = read_vm(session, ref)
-    asked = change(session, ref, numCoresPerSocket=8)
-    assert reconfigure(session, ref, asked, seen=seen).settings["numCoresPerSocket"] == 8
 
 
 def test_a_running_vm_is_not_reshaped(lab: LabFactory, login: Login) -> None:
@@ -251,16 +201,6 @@ def test_what_reads_back_otherwise_is_named(off: tuple[Session, Any]) -> None:
     ignored = Change((Edit("numvcpus", None, "8"),))
     with pytest.raises(ReadBackDiffers, match=r"reads back differently: numvcpus asked 8, reads nothing\."):
         reconfigure(session, ref, ignored)
-
-
-def test_an_injected_refusal_is_reported(lab: LabFactory, login: Login) -> None:
-    """A reconfigure that vSphere refuses for reasons of its own fails in its words, once."""
-    session = login(lab(vms=[OFF], faults=[fault("reconfigure_refused", vm="sql16")]))
-    ref = find_vm(session, "sql16")
-    asked = change(session, ref, numCoresPerSocket=8)
-    with pytest.raises(ReconfigureRefused, match=r"vSphere refused the change to sql16: \w+"):
-        reconfigure(session, ref, asked)
-    assert reconfigure(session, ref, asked).settings["numCoresPerSocket"] == 8
 
 
 def test_a_restricted_account_is_told_what_it_lacks(lab: LabFactory, login: Login) -> None:

@@ -20,14 +20,6 @@ def test_an_explanation_fits_the_screen_and_names_its_source(rule_id: str) -> No
     assert "http" in text
 
 
-@pytest.mark.parametrize("rule_id", [*(rule.id for rule in RULES), "all"])
-def test_an_explanation_fits_a_narrow_terminal(rule_id: str) -> None:
-    """At most as wide as requested, except for addresses."""
-    lines = explain(rule_id, 58).splitlines()
-
-    assert [line for line in lines if len(line) > 58 and "://" not in line] == []
-
-
 def test_an_unknown_rule_is_refused_with_a_way_on() -> None:
     """The message says how to list them."""
     with pytest.raises(InputError, match="--explain all"):
