@@ -16,7 +16,7 @@ from tools.role_doc import markdown as role_page
 from vnuma import errors
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.cli.main import app
-from vnuma.contract.page import markdown as beliefs_page
+from vnuma.contract.suite import markdown as beliefs_page
 from vnuma.domain.study.study_schema import json_schema, markdown
 from vnuma.report.archive.raw import dictionary
 from vnuma.report.export.results import results_schema

@@ -10,9 +10,8 @@ from typing import Any, NoReturn
 import pytest
 import yaml
 
-from vnuma.contract.page import SEEN_FOR_REAL
 from vnuma.contract.sql import explain
-from vnuma.contract.suite import Judged, Verdict, ask, beliefs
+from vnuma.contract.suite import SEEN_FOR_REAL, Judged, Verdict, ask, beliefs
 from vnuma.sqlserver.instance.record import Event
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "recorded").glob("*.yml"))

@@ -20,9 +20,8 @@ from tests.support.site import write_inventory
 from tests.vsphere.support import LabFactory, Login, vcenter_of
 from vnuma.cli.contract import tell
 from vnuma.contract import beliefs_off, beliefs_on, suite
-from vnuma.contract.clone import NOTHING, Clone
 from vnuma.contract.suite import Judged, Verdict, beliefs
-from vnuma.contract.vcenter import ask_vcenter
+from vnuma.contract.vcenter import NOTHING, Clone, ask_vcenter
 from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power

@@ -17,7 +17,7 @@ from pyVmomi import SoapAdapter, vmodl
 from ruamel.yaml import YAML
 
 from tests.support.replay import FOLDER
-from vnuma.contract.page import SEEN_FOR_REAL
+from vnuma.contract.suite import SEEN_FOR_REAL
 from vnuma.domain.vm.server import windows_of_banner
 from vnuma.sqlserver.client.failures import natives, sqlstate, translate
 from vnuma.sqlserver.client.statistics_time import parse_messages, read_times

@@ -17,8 +17,7 @@ from ruamel.yaml import YAML
 from tests.support.cli import Ran, vnuma_here
 from tests.support.replay import FOLDER, replaying
 from vnuma import logins
-from vnuma.contract.page import SEEN_FOR_REAL
-from vnuma.contract.suite import Verdict
+from vnuma.contract.suite import SEEN_FOR_REAL, Verdict
 from vnuma.contract.vcenter import ask_vcenter
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.inventory import read_targets

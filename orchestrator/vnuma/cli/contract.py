@@ -88,7 +88,7 @@ def contract(
             fix="vnuma contract --sql HOST --output FILE",
         )
     else:
-        from vnuma.contract.page import document, markdown
+        from vnuma.contract.suite import document, markdown
 
         as_json = format_ == "json"
         echo(json.dumps(document(), indent=2) if as_json else markdown().rstrip("\n"))

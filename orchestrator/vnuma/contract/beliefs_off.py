@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 import pytest
 from pyVmomi import vim, vmodl
 
-from vnuma.contract.clone import ACCEPTED, DEFAULT, KEY, Clone
 from vnuma.contract.suite import expect, source
-from vnuma.contract.vm import API, cpus_for, number, other_cores
+from vnuma.contract.vcenter import ACCEPTED, API, DEFAULT, KEY, Clone, cpus_for, number, other_cores
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Settings, Value
 from vnuma.vsphere.faults import fault_name

@@ -9,9 +9,8 @@ import pytest
 from pyVmomi import vim, vmodl
 
 from vnuma.contract.beliefs_off import Asking, refused
-from vnuma.contract.clone import DEFAULT, KEY, Clone
 from vnuma.contract.suite import Differs, expect, source
-from vnuma.contract.vm import API, cpus_for, number, other_cores
+from vnuma.contract.vcenter import API, DEFAULT, KEY, Clone, cpus_for, number, other_cores
 from vnuma.domain.vm.setting import Settings, Value
 from vnuma.vsphere.faults import fault_name
 from vnuma.vsphere.uptime import host_ahead_s, seconds_since_power_on, vcenter_clock

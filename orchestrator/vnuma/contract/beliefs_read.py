@@ -9,7 +9,7 @@ import pytest
 from pyVmomi import vim, vmodl
 
 from vnuma.contract.suite import expect, source
-from vnuma.contract.vm import API, AskedVm, one_of
+from vnuma.contract.vcenter import API, AskedVm, one_of
 from vnuma.domain.vm.role import ELSEWHERE, ROLE
 from vnuma.errors import VnumaError
 from vnuma.vsphere.counters import OF_HOST, OF_VM, counter_ids
