@@ -9,18 +9,13 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from itertools import cycle
 from pathlib import Path
 from types import FrameType
 
+from tools.soak.campaign import Campaign
 from tools.soak.ground import Ground, Stuck
-from tools.soak.points import Chooser, Strike, Tally, kinds_of
-from tools.soak.runs import BareRun, SupervisedRun
+from tools.soak.points import Chooser, Strike, Tally
 from vnuma import lab
-
-RunKind = type[BareRun] | type[SupervisedRun]
-KINDS: tuple[RunKind, ...] = (SupervisedRun, BareRun)
-"""They take turns; strikes at a whole run cost ten times as much and come first."""
 
 
 def main() -> None:
@@ -32,10 +27,9 @@ def main() -> None:
         os.environ.pop(name, None)  # never strike a user's own store or lab
     began, tally = time.monotonic(), Tally()
     deadline = began + asked.minutes * 60
-    mine = {kind: kinds_of(kind.VICTIMS, asked.strike) for kind in KINDS}
-    choosers = {kind: Chooser(asked.seed, points, tally) for kind, points in mine.items() if points}
-    for kind in cycle(choosers):
-        _campaign(kind, choosers[kind], asked, deadline, tally)
+    chooser = Chooser(asked.seed, asked.strike, tally)
+    while True:
+        _campaign(chooser, asked, deadline, tally)
         left = max(deadline - time.monotonic(), 0)
         print(f"{tally.total} strikes, {tally.runs} runs completed, {left:.0f} s left", flush=True)
         if tally.total >= asked.points or tally.bad or not left:
@@ -44,14 +38,12 @@ def main() -> None:
     sys.exit(0 if tally.good else 1)
 
 
-def _campaign(
-    kind: RunKind, chooser: Chooser, asked: argparse.Namespace, deadline: float, tally: Tally
-) -> None:
+def _campaign(chooser: Chooser, asked: argparse.Namespace, deadline: float, tally: Tally) -> None:
     with tempfile.TemporaryDirectory(prefix="vnuma-soak-") as home, ExitStack() as after:
-        ground = Ground(lab.ready_program(), Path(home), f"run {tally.runs + 1}", kind.VMS, tally)
+        ground = Ground(lab.ready_program(), Path(home), f"run {tally.runs + 1}", tally)
         after.callback(ground.close)
         os.environ["VNUMA_HOME"] = str(ground.home)
-        campaign = kind(ground, asked.seed + tally.runs)
+        campaign = Campaign(ground, asked.seed + tally.runs)
         after.callback(campaign.close)
         try:
             campaign.strike(chooser, deadline)

@@ -35,6 +35,7 @@ PATIENCE_S = 180.0
 
 RUN = "small.1"
 ITERATIONS = 3
+VMS = ("a", "b")
 SHUTDOWN_S = 15
 """How long the run waits for a guest; a later one is watched."""
 
@@ -70,7 +71,6 @@ class Ground:
     program: Path
     folder: Path
     name: str
-    vms: tuple[str, ...]
     tally: Tally
     seen: Counter[Key] = field(default_factory=Counter)
 
@@ -81,8 +81,8 @@ class Ground:
         if mounted(self.home):
             self._after.callback(subprocess.run, ["umount", "--lazy", str(self.home)], check=True)
         host, guest = _CLOCKS
-        hosts = [{"name": f"esx-{name}", **host} for name in self.vms]
-        machines = [{"name": n, "host": f"esx-{n}", "memory_gb": 32, "around": guest} for n in self.vms]
+        hosts = [{"name": f"esx-{name}", **host} for name in VMS]
+        machines = [{"name": n, "host": f"esx-{n}", "memory_gb": 32, "around": guest} for n in VMS]
         scenario = {"hosts": hosts, "vms": machines, "boot": _FAST}
         self.lab: LabHandle = start_lab(self.program, self.folder / "lab", scenario, {})
         self._after.callback(self.lab.stop)
@@ -91,7 +91,7 @@ class Ground:
             name: self._after.enter_context(sql_relay(end.host, end.port))
             for name, end in self.lab.vms.items()
         }
-        self.before = settings_of(self.lab, self.vms)
+        self.before = settings_of(self.lab, VMS)
         self.watch = Watch(self.lab, self.home, RUN)
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Ground:
 
     def differing(self) -> dict[str, dict[str, Any]]:
         """VMs that differ from their state before the run, with the differences."""
-        after = settings_of(self.lab, self.vms)
+        after = settings_of(self.lab, VMS)
         return {name: now for name, now in after.items() if now != self.before[name]}
 
     def check_code(self, code: int, allowed: frozenset[int], words: str) -> None:

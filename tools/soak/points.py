@@ -29,7 +29,7 @@ class Victim(StrEnum):
     ENGINE = "engine"
     PLAYBOOK = "ansible-playbook"
     WORKER = "worker"
-    STEPS = "bare steps"
+    ALL = "all processes"
     AROUND = "surroundings"
 
 
@@ -62,10 +62,7 @@ class Strike(StrEnum):
         return signal.Signals[f"SIG{self}"]
 
 
-PLAYED = (Victim.ENGINE, Victim.PLAYBOOK, Victim.WORKER)
-"""The processes of `vnuma run`; bare steps are a process of their own."""
-
-BARE = (Victim.STEPS,)
+PROCESSES = tuple(victim for victim in Victim if victim is not Victim.AROUND)
 
 SIGNALS = (Strike.INT, Strike.TERM, Strike.KILL)
 
@@ -118,15 +115,10 @@ def _can_strike(stage: Stage, fault: Strike) -> bool:
 
 
 EVERY: tuple[StrikeKind, ...] = (
-    *((stage, victim, number) for stage in Stage for victim in (*PLAYED, *BARE) for number in SIGNALS),
+    *((stage, victim, number) for stage in Stage for victim in PROCESSES for number in SIGNALS),
     *((stage, Victim.AROUND, it) for stage in Stage for it in FAULT_STRIKES if _can_strike(stage, it)),
 )
 """Every stage with every process and signal, and with every fault: each is to be struck at least once."""
-
-
-def kinds_of(victims: Sequence[Victim], strikes: Sequence[Strike] = tuple(Strike)) -> list[StrikeKind]:
-    """The kinds of these strikes at these processes."""
-    return [kind for kind in EVERY if kind[1] in victims and kind[2] in strikes]
 
 
 class Chooser:
@@ -136,9 +128,9 @@ class Chooser:
     stages.
     """
 
-    def __init__(self, seed: int, kinds: Sequence[StrikeKind], tally: Tally) -> None:
-        self._draw = random.Random(f"{seed} {kinds}")
-        self._mine = list(kinds)
+    def __init__(self, seed: int, strikes: Sequence[Strike], tally: Tally) -> None:
+        self._draw = random.Random(f"{seed} {strikes}")
+        self._mine = [kind for kind in EVERY if kind[2] in strikes]
         self._tally = tally
 
     def next(self) -> Point:

@@ -148,7 +148,7 @@ def _trace(file: Path) -> tuple[int, int] | None:
 
 def _process_of(victim: Victim, engine: int) -> int | None:
     """The process to strike: the engine, its play, or a worker of that play; None when it is not there."""
-    if victim is Victim.ENGINE:
+    if victim in (Victim.ENGINE, Victim.ALL):
         return engine
     below = descendants(engine)
     plays = [pid for pid in below if b"ansible-playbook" in _command(pid)]

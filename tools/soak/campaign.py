@@ -1,49 +1,30 @@
-"""A study, struck repeatedly, resumed, and finished: under `vnuma run`, and as steps in a bare process."""
+"""A study on two VMs under `vnuma run`: struck repeatedly, resumed, and finished."""
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
 from contextlib import suppress
-from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
-from multiprocessing.process import BaseProcess
 from threading import Event, Thread
 
-from tests.e2e.steps import Steps
 from tests.support.site import write_inventory, write_study
+from tools.bench.processes import descendants
 from tools.soak.faults import CODES, FaultTarget, fault
-from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck, start_engine, unfinished
-from tools.soak.points import BARE, PLAYED, Chooser, Point, Stage, Strike, Victim
+from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, VMS, Ground, Stuck, start_engine, unfinished
+from tools.soak.points import Chooser, Point, Stage, Strike, Victim
 from tools.soak.watch import found_process, gone, signalled
-from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.cell.measure_cell import measure_cell
-from vnuma.engine.cell.shape import shape_cell
-from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.run.next_cell import claim_next_cell
-from vnuma.errors import VnumaError
-from vnuma.store.rows import Claim
 
 STRIKES = 16
 """Of one campaign. Cells have ten attempts, and one that is struck in its worker costs one."""
 
-BARE_STRIKES = 24
-
 DYING_S = 30.0
 """Time limit for a play to die of a signal that it may handle."""
 
-ALL = 10_000
-"""More cells than a run has."""
 
-
-class SupervisedRun:
-    """`vnuma run` on two VMs, and the strikes that it gets."""
-
-    VMS = ("a", "b")
-    VICTIMS = (*PLAYED, Victim.AROUND)
+class Campaign:
+    """One run, and the strikes that it gets."""
 
     def __init__(self, ground: Ground, seed: int) -> None:
         self._ground = ground
@@ -59,7 +40,7 @@ class SupervisedRun:
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
         design = {"blocks": 2, "iterations": ITERATIONS, "seed": seed}
-        self._study = write_study(ground.folder, vms=list(self.VMS), design=design, **STUDY)
+        self._study = write_study(ground.folder, vms=list(VMS), design=design, **STUDY)
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
         """Strike that often, or until all cells are valid or time is over; then finish. Raises Stuck."""
@@ -112,7 +93,9 @@ class SupervisedRun:
         if code is None or code < 0 or not self._ground.watch.knows_run():
             return
         missing = bool(unfinished(self._ground.watch.store, RUN))
-        felt = [point for point in self._strikes if point.victim in (Victim.ENGINE, Victim.AROUND)]
+        felt = [
+            point for point in self._strikes if point.victim in (Victim.ENGINE, Victim.ALL, Victim.AROUND)
+        ]
         codes = {6 if missing else 0}.union(*(CODES.get(point.strike, ()) for point in felt))
         words = "; ".join(point.words for point in self._strikes) or "nothing struck it"
         self._ground.check_code(code, frozenset(codes), words)
@@ -149,15 +132,18 @@ class SupervisedRun:
                 self._ground.watch.bury()
             return struck
         victim = found_process(point.victim, _pid(engine))
+        below = descendants(_pid(engine)) if point.victim is Victim.ALL else []
         if victim is None or not signalled(victim, point.strike.signal):
             return False
+        for pid in below:
+            signalled(pid, point.strike.signal)
         self._wait_for(point, victim, engine)
         return True
 
     def _wait_for(self, point: Point, victim: int, engine: ForkServerProcess) -> None:
         """Wait until the strike has had its effect. A run told to stop may be struck again."""
         mortal = point.strike is Strike.KILL
-        if point.victim is Victim.ENGINE:
+        if point.victim in (Victim.ENGINE, Victim.ALL):
             self._stopping = True
             if mortal:
                 self._wait_for_the_end(engine)
@@ -185,74 +171,3 @@ class SupervisedRun:
 def _pid(engine: ForkServerProcess) -> int:
     assert engine.pid is not None, "it was started"
     return engine.pid
-
-
-class BareRun:
-    """The engine's steps without Ansible, each strike at a process forked for them: many more per minute."""
-
-    VMS = ("sql16",)
-    VICTIMS = BARE
-
-    def __init__(self, ground: Ground, seed: int) -> None:
-        self._ground = ground
-        design = {"blocks": 3, "iterations": ITERATIONS, "seed": seed}
-        self._steps = Steps.prepared(ground.home, ground.lab, design=design, **STUDY)
-        self._worker: BaseProcess | None = None
-
-    def strike(self, chooser: Chooser, deadline: float) -> None:
-        """Strike that often, or until all cells are valid or time is over; then finish. Raises Stuck."""
-        for _ in range(BARE_STRIKES):
-            if time.monotonic() > deadline or not unfinished(self._ground.watch.store, RUN):
-                break
-            self._strike_once(chooser.next())
-        last = self._fork(cells=ALL)
-        self._ground.wait_until(lambda: not last.is_alive(), "end of its process")
-        self._ground.check_end()
-
-    def close(self) -> None:
-        """End its remaining processes."""
-        if self._worker and self._worker.is_alive():
-            self._worker.kill()
-            self._worker.join()
-
-    def _strike_once(self, point: Point) -> None:
-        """Strike a new process at this point, and check; missed if it had ended."""
-        began = time.monotonic()
-        restoring = point.stage is Stage.RESTORE
-        self._ground.watch.bury()
-        worker = self._fork(cells=1 if restoring else ALL)
-
-        def over() -> bool:
-            if time.monotonic() - began > PATIENCE_S:
-                raise Stuck(f"{self._ground.name} never reached {point.stage}")
-            return not worker.is_alive()
-
-        watch = self._ground.watch
-        if restoring:
-            watch.begins(Stage.STORING, over)
-        begun = watch.begins(point.stage, over)
-        time.sleep(point.delay_s)
-        pid = worker.pid if begun and worker.is_alive() else None
-        self._ground.tally.count(point, struck=pid is not None and signalled(pid, point.strike.signal))
-        self._ground.wait_until(lambda: not worker.is_alive(), "end of its process")
-        self._ground.check(point)
-
-    def _fork(self, cells: int) -> BaseProcess:
-        """A process that takes the VM over, measures so many cells and restores the VM."""
-        self._worker = get_context("fork").Process(target=self._work, args=(cells,))
-        self._worker.start()
-        return self._worker
-
-    def _work(self, cells: int) -> None:
-        log = os.open(self._ground.folder / "steps.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.dup2(log, 2)  # where an interrupted process reports it
-        context = self._steps.take()
-        while cells and isinstance(claimed := claim_next_cell(context), Claim):
-            attempt, cells = Attempt.of(claimed), cells - 1
-            with suppress(VnumaError):  # stored with the attempt; the cell starts again
-                shape_cell(context, attempt)
-                boot_cell(context, attempt)
-                ready_cell(context, attempt)
-                prepare_cell(context, attempt)
-                measure_cell(context, attempt)
-        self._steps.restore()
