@@ -47,6 +47,10 @@ STUDY: dict[str, Any] = {
 _FAST = {"tools_seconds": 0.06, "sql_seconds": 0.04, "shutdown_seconds": 0.04, "task_seconds": 0.02}
 
 
+AWAY = frozenset({7})
+"""The exit code of a command that left a VM away from its baseline."""
+
+
 class Stuck(RuntimeError):
     """A run that neither continued nor ended."""
 
@@ -103,33 +107,20 @@ class Ground:
         after = settings_of(self.lab, VMS)
         return {name: now for name, now in after.items() if now != self.before[name]}
 
-    def check_code(self, code: int, allowed: frozenset[int], words: str) -> None:
-        """After a run that ended by itself: its code must say whether every VM is restored and on."""
+    def check_code(
+        self, code: int | None, allowed: frozenset[int], words: str, away_with: frozenset[int] = AWAY
+    ) -> None:
+        """After a command that ended by itself: its code must say whether every VM is restored and on.
+
+        Where others still work on the VMs, `away_with` has further codes, and a VM may be off.
+        """
         where, away = f"[{self.name}, {words}] ", self.differing()
-        if away and code != 7:
-            self.tally.codes.append(f"{where}ended with {code}, and VMs are {away}")
-        if not away and code not in allowed:
-            self.tally.codes.append(f"{where}ended with {code}, and every VM is as it was")
+        if code not in (away_with if away else allowed):
+            words = f"VMs are {away}" if away else "every VM is as it was"
+            self.tally.codes.append(f"{where}ended with {code}, and {words}")
         for name, now in away.items():
-            if now["power"] != self.before[name]["power"]:
+            if now["power"] != self.before[name]["power"] and away_with <= AWAY:
                 self.tally.off.append(f"{where}{name} is {now['power']}")
-
-    def check_restored(self, code: int | None) -> None:
-        """After a person's `vnuma restore` while the run was frozen."""
-        away = self.differing()
-        if code not in ((7, 8, 9) if away else (0, 7, 8, 9)):
-            self.tally.codes.append(f"[{self.name}] restore ended with {code}, and VMs are {away}")
-
-    def check_by_hand(self, code: int | None, words: str) -> None:
-        """After a person's command that had to restore every VM."""
-        away = self.differing()
-        if code or away:
-            self.tally.codes.append(f"[{self.name}] vnuma {words} ended with {code}, and VMs are {away}")
-        self.tally.off += [
-            f"[{self.name}] {name} is {now['power']}"
-            for name, now in away.items()
-            if now["power"] == "poweredOff"
-        ]
 
     def check(self, point: Point) -> None:
         """After a strike: nothing lost, nothing doubled, every VM at its baseline or protected."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -115,11 +115,10 @@ def report_retry(
     until = utc_now() + timedelta(seconds=patience.total_s)
 
     def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
-        retry_at = utc_now() + timedelta(seconds=pause)
-        told = {"try": tries, "what": error.what, "again": iso(retry_at), "until": iso(until)}
-        with suppress(StoreError), store.write() as connection:
-            facts.add_vm_facts(connection, vm.id, RETRY, {doing: told})
-        say(f"{doing} {vm.name}: {_retry_words(told)}")
+        again, end = ((utc_now() + timedelta(seconds=pause)).astimezone(), until.astimezone())
+        words = f"{error.what} Try {tries + 1} at {again:%H:%M:%S}, giving up at {end:%H:%M:%S}."
+        _show(store, vm, doing, {"try": tries, "words": words, "until": iso(until)})
+        say(f"{doing} {vm.name}: {words}")
 
     return tell
 
@@ -128,12 +127,16 @@ def report_wait(store: Store, vm: Vm, doing: str, say: Callable[[str], None]) ->
     """A `say` for a wait outside an attempt, which also stores its words for the progress of the run."""
 
     def tell(words: str) -> None:
-        told = {"words": words, "until": iso(utc_now() + timedelta(seconds=_WORDS_S))}
-        with suppress(StoreError), store.write() as connection:
-            facts.add_vm_facts(connection, vm.id, RETRY, {doing: told})
+        until = iso(utc_now() + timedelta(seconds=_WORDS_S))
+        _show(store, vm, doing, {"words": words, "until": until})
         say(words)
 
     return tell
+
+
+def _show(store: Store, vm: Vm, doing: str, told: dict[str, object]) -> None:
+    with suppress(StoreError), store.write() as connection:
+        facts.add_vm_facts(connection, vm.id, RETRY, {doing: told})
 
 
 def is_repeated(fact: Fact) -> bool:
@@ -142,23 +145,13 @@ def is_repeated(fact: Fact) -> bool:
 
 
 def retried_now(last: Fact | None, doing: str) -> str | None:
-    """Why work on a VM is being retried or waits, how often and until when; None where it does not.
-
-    `last` is its latest fact of the scope RETRY.
+    """Why work on a VM is being retried or waits, how often and until when, by the clock of its machine;
+    None where it does not. `last` is its latest fact of the scope RETRY.
     """
-    if last is None or last.key != doing or not isinstance(last.value, dict):
+    told = last.value if last and last.key == doing else None
+    if not isinstance(told, dict) or utc_now() > datetime.fromisoformat(str(told["until"])):
         return None
-    if utc_now() > datetime.fromisoformat(str(last.value["until"])):
-        return None
-    return str(last.value["words"]) if "words" in last.value else _retry_words(last.value)
-
-
-def _retry_words(told: Mapping[str, object]) -> str:
-    """What failed, and the times of the next and last attempts by this machine's clock."""
-    again, until = (
-        f"{datetime.fromisoformat(str(told[key])).astimezone():%H:%M:%S}" for key in ("again", "until")
-    )
-    return f"{told['what']} Try {int(str(told['try'])) + 1} at {again}, giving up at {until}."
+    return str(told.get("words"))
 
 
 def report_step(context: VmContext, attempt: Attempt, name: str) -> Callable[[str], None]:

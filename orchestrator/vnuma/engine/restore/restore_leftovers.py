@@ -80,11 +80,6 @@ class RestoreRequest:
     site: str | None = None
     log: Path | None = None
 
-    @property
-    def everything(self) -> bool:
-        """Whether neither a VM nor a run was named."""
-        return not (self.names or self.run)
-
     def inventory_for(self, owner: Run) -> Path:
         """The given inventory, else the one that the run was started with."""
         return self.inventory or Path(owner.inventory or "inventory")
@@ -120,7 +115,7 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
             for one in unanswered(store)
             if wanted.run in (None, one.run) and (not wanted.names or one.vm in wanted.names)
         ]
-        if wanted.inventory and wanted.everything:
+        if wanted.inventory and not (wanted.names or wanted.run):
             report.problems += _marked(store, wanted.inventory, wanted.site)
     except VnumaError as error:  # must not hide what was restored
         report.problems.append(error)
@@ -134,7 +129,7 @@ def show_leftovers(store: Store, wanted: RestoreRequest) -> list[str]:
         return [line for one, target in left for line in plan_from_log(one, target, wanted.choice)]
     lines = []
     for row, owner in leftover_vms(store, wanted):
-        if is_alive(owner) and wanted.everything:
+        if is_alive(owner) and not (wanted.names or wanted.run):
             lines.append(f"{row.name} is in use by {owner.name}, which is running")
             continue
         try:

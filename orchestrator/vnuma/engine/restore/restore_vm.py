@@ -179,14 +179,10 @@ class Source:
             fix="Let that run restore it, then repeat the restore.",
         )
 
-    @property
-    def unmarking(self) -> Edit:
-        """The removal of the run's mark, as a change."""
-        return Edit(run_mark.LEASE_KEY, self.run, None)
-
     def plan(self, facts: VmFacts, target: Target) -> RestorePlan:
         """What a restore would change now. While the VM is off, SQL Server's values are shown as unknown."""
-        unmark = [] if facts.lease is None or self.foreign_mark(facts.lease) else [self.unmarking]
+        ours = facts.lease is not None and not self.foreign_mark(facts.lease)
+        unmark = [Edit(run_mark.LEASE_KEY, self.run, None)] * ours
         if not self.is_known or self.held_by_another_run(facts):
             return RestorePlan(tuple(unmark))
         change = self.change(facts)
@@ -310,7 +306,7 @@ class _VmWork:
             if mark.text is None:
                 return
             try:
-                with journal.change("mark", [self.source.unmarking]):
+                with journal.change("mark", [Edit(run_mark.LEASE_KEY, self.source.run, None)]):
                     run_mark.write_mark(session, ref, None, mark.change_version)
             except apply.ChangedMeanwhile:
                 if not tries_left:
