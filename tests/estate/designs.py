@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -159,11 +160,32 @@ class Design:
             sheets["vInfo"][0] |= {"OS according to the VMware Tools": name}
         return workbooks.write(folder / "export.xlsx", sheets)
 
+    def api(self, folder: Path) -> Path:
+        """As `govc vm.info -json` shows it once it exists."""
+        config: dict[str, Any] = {"name": "sql16", "changeVersion": "1", "version": f"vmx-{self.hardware}"}
+        config |= {"guestId": self._guest_id, "extraConfig": []}
+        for setting, value in {**self._settings(), "autoCoresPerSocket": False}.items():
+            if setting in self.keys:
+                config["extraConfig"] += [{"key": setting, "value": value}]
+            elif value is not None:
+                *parents, leaf = TYPED[setting].path.split(".")
+                at = config
+                for step in parents:
+                    at = at.setdefault(step, {})
+                at[leaf] = {"affinitySet": []} if value == () else value
+        return _written(folder / "info.json", json.dumps({"virtualMachines": [{"config": config}]}))
+
     def live(self) -> Estate:
         """As vCenter would show it once it exists."""
         estate = estate_of("sql16")
         (vm,) = estate.vms
-        settings: dict[str, Value] = {
+        facts = replace(vm.facts, settings=self._settings(), hardware_version=self.hardware)
+        guest = windows_of_tools("", f"Microsoft Windows Server {self.windows}") if self.windows else None
+        return replace(estate, vms=(replace(vm, facts=facts, absent={}, guest=guest),))
+
+    def _settings(self) -> dict[str, Value]:
+        """The settings of the VM once it exists; None: not set."""
+        return {
             **dict.fromkeys(TYPED),
             **{"numCPUs": self.vcpus, "numCoresPerSocket": self.cores_per_socket, "memoryMB": self.memory},
             **{"memoryReservation": self.reservation, "memoryReservationLockedToMax": False},
@@ -172,9 +194,6 @@ class Design:
             **{"cpuAffinity": (), "memoryAffinity": (), "memoryLimit": self.limit},
             **{"latencySensitivity": "normal", **self.keys},
         }
-        facts = replace(vm.facts, settings=settings, hardware_version=self.hardware, instance_uuid="sql16")
-        guest = windows_of_tools("", f"Microsoft Windows Server {self.windows}") if self.windows else None
-        return replace(estate, vms=(replace(vm, facts=facts, absent={}, guest=guest),))
 
     def _words(self) -> dict[str, str]:
         limits = {

@@ -78,7 +78,7 @@ def test_the_same_vm_gives_the_same_findings_whatever_describes_it(design: Desig
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        forms = (design.terraform, design.vmx, design.ovf, design.ansible, design.table)
+        forms = (design.terraform, design.vmx, design.ovf, design.ansible, design.table, design.api)
         read = [read_design(write(folder)) for write in forms]
         # An export shows no keys, so it is the same VM only where there are none.
         exported = [] if design.keys else [read_rvtools(design.rvtools(folder))]
