@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_of_guest_id
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.errors import InputError, reading
+from vnuma.logs.pasted import utf16_text
 
 NEW_VM: Settings = {
     **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
@@ -24,9 +24,6 @@ NEW_VM: Settings = {
 """vSphere's defaults for what a source cannot set, or does not. Certain only for a new VM without
 a template.
 """
-
-_HEAD = 512
-"""Bytes at a file's start that show its character set."""
 
 ACCEPTED_KEY = "vnuma.ignore"
 """The extraConfig key with accepted findings, for sources without comments."""
@@ -166,21 +163,6 @@ def decoded(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("cp1252", errors="replace")
-
-
-def utf16_text(data: bytes) -> str | None:
-    """The text of a file in UTF-16; None for another character set.
-
-    Without a byte order mark, NULs show it: most characters of these files are ASCII, whose other byte is
-    NUL.
-    """
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", errors="replace")
-    head = data[:_HEAD]
-    low, high = head[::2].count(0), head[1::2].count(0)
-    if not 0 < len(head) <= 4 * max(low, high) or 4 * min(low, high) > max(low, high):
-        return None
-    return data.decode("utf-16-be" if low > high else "utf-16-le", errors="replace")
 
 
 def declared_at_start(path: Path) -> Declared:

@@ -21,6 +21,7 @@ from vnuma.domain.vm.estate import Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import VIRTUAL_NUMA, Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate import design_vm
+from vnuma.logs.pasted import utf16_text
 
 _MOST_BYTES = 1_000_000
 _LINE = re.compile(r'^\s*([\w.:\-]{1,200})\s*=\s*(?:"([^"\n]*)"|([^"#\s][^#\n]*?))\s*(?:#.*)?$')
@@ -151,7 +152,7 @@ def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
 
 
 def _text(data: bytes) -> str:
-    if (text := design_vm.utf16_text(data)) is not None:
+    if (text := utf16_text(data)) is not None:
         return text
     named = _ENCODING.search(data)
     encoding = named[1].decode("ascii", errors="replace").lower() if named else "utf-8"

@@ -83,86 +83,47 @@ def _pair(found: re.Match[str] | None) -> tuple[str, int] | None:
     return name, number // _MIB if name == "memory_mb" else number
 
 
-Row = dict[str, str]
-
 _CLIENTS = ("groupname", "clientid", "homenode")
 _CNODE = ("groupname", "clientid", "nodeid", "memorypct")
 _PNODE = ("nodeid", "nvcpu", "freemem")
 
 
-@dataclass(frozen=True)
-class NumaClient:
-    """One NUMA client. Memory in KB; percentages are None if the table lacks the column."""
-
-    group_name: str
-    group_id: int
-    client_id: int
-    home_node: int
-    affinity: str
-    n_worlds: int | None
-    vmm_worlds: int | None
-    local_kb: int | None
-    remote_kb: int | None
-    curr_local: int | None
-    cumm_local: int | None
+def numa_clients(text: str) -> list[dict[str, object]]:
+    """The rows of every table of clients: memory in KB, None for a column that the table lacks."""
+    key = {"group_id": "groupid", "client_id": "clientid", "home_node": "homenode"}
+    worlds = {"n_worlds": "nworlds", "vmm_worlds": "vmmworlds"}
+    memory = {"local_kb": "localmem", "remote_kb": "remotemem"}
+    local = {"curr_local": "currlocal", "cumm_local": "cummlocal"}
+    return [
+        {"group_name": row["groupname"], "affinity": row.get("affinity", ""), **figures}
+        for row, figures in _rows(text, _CLIENTS, key, worlds | memory | local)
+    ]
 
 
-@dataclass(frozen=True)
-class ClientNode:
-    """The share of one client's time and memory (percent, KB) on one physical node."""
-
-    group_id: int
-    client_id: int
-    node_id: int
-    time_pct: int | None
-    memory_kb: int | None
-    memory_pct: int | None
+def client_nodes(text: str) -> list[dict[str, object]]:
+    """The share of each client's time and memory (percent, KB) on each physical node."""
+    key = {"group_id": "groupid", "client_id": "clientid", "node_id": "nodeid"}
+    figures = {"time_pct": "timepct", "memory_kb": "memory", "memory_pct": "memorypct"}
+    return [row for _, row in _rows(text, _CNODE, key, figures)]
 
 
-@dataclass(frozen=True)
-class PhysicalNode:
-    """One physical NUMA node: vCPUs placed on it, memory in KB."""
-
-    node_id: int
-    n_vcpu: int | None
-    free_kb: int | None
-    total_kb: int | None
-
-
-def numa_clients(text: str) -> tuple[NumaClient, ...]:
-    """The readable rows of every table of clients in a text."""
-    figures = ("nworlds", "vmmworlds", "localmem", "remotemem", "currlocal", "cummlocal")
-    return tuple(
-        NumaClient(row["groupname"], group, client, home, row.get("affinity", ""), *found)
-        for row, (group, client, home), found in _rows(
-            text, _CLIENTS, ("groupid", "clientid", "homenode"), figures
-        )
-    )
-
-
-def client_nodes(text: str) -> tuple[ClientNode, ...]:
-    """The rows of every table of clients by node."""
-    key, figures = ("groupid", "clientid", "nodeid"), ("timepct", "memory", "memorypct")
-    return tuple(ClientNode(*numbers, *found) for _, numbers, found in _rows(text, _CNODE, key, figures))
-
-
-def physical_nodes(text: str) -> tuple[PhysicalNode, ...]:
-    """The rows of every table of physical nodes. ESXi prints none for a single node."""
-    figures = ("nvcpu", "freemem", "totalmem")
-    return tuple(PhysicalNode(*node, *found) for _, node, found in _rows(text, _PNODE, ("nodeid",), figures))
+def physical_nodes(text: str) -> list[dict[str, object]]:
+    """Each physical node: vCPUs placed on it, memory in KB. ESXi prints none for a single node."""
+    figures = {"n_vcpu": "nvcpu", "free_kb": "freemem", "total_kb": "totalmem"}
+    return [row for _, row in _rows(text, _PNODE, {"node_id": "nodeid"}, figures)]
 
 
 def _rows(
-    text: str, needed: tuple[str, ...], key: tuple[str, ...], figures: tuple[str, ...]
-) -> Iterator[tuple[Row, list[int], list[int | None]]]:
-    """Each row with its key and figures, without rows whose key is not readable."""
+    text: str, needed: tuple[str, ...], key: Mapping[str, str], figures: Mapping[str, str]
+) -> Iterator[tuple[dict[str, str], dict[str, object]]]:
+    """Each row as it stands and as numbers, without rows whose key is not readable."""
     for row in _tables(text, needed):
-        numbers = [number for name in key if (number := _whole(row.get(name))) is not None]
-        if len(numbers) == len(key):
-            yield row, numbers, [_whole(row.get(name)) for name in figures]
+        numbers = {name: _whole(row.get(column)) for name, column in {**key, **figures}.items()}
+        if all(numbers[name] is not None for name in key):
+            yield row, dict(numbers)
 
 
-def _tables(text: str, needed: tuple[str, ...]) -> Iterator[Row]:
+def _tables(text: str, needed: tuple[str, ...]) -> Iterator[dict[str, str]]:
     """Rows under each header with the needed columns; a row must have as many fields as its header."""
     header: list[str] = []
     for line in _unfolded(text.splitlines()):
@@ -262,18 +223,11 @@ def _row(header: list[str], fields: list[str]) -> VmMemory | None:
     if not (_HOMES.fullmatch(homes) or homes == "-"):
         return None
     before = dict(zip(header[:at], fields[:at], strict=True))
-    migrations, local = _decimal(named.get("NMIG")), _decimal(named.get("N%L"))
-    return VmMemory(
-        gid=before.get("GID", ""),
-        name=" ".join(fields[at:-after]),
-        nhn=() if homes == "-" else tuple(int(node) for node in homes.split(",")),
-        nmig=None if migrations is None else int(migrations),
-        remote_mb=_decimal(named.get("NRMEM")),
-        local_mb=_decimal(named.get("NLMEM")),
-        n_pct_l=None if local is None else int(local),
-    )
+    figures = {name: named.get(column, "") for name, column in _ON_SCREEN.items()}
+    return _vm(before.get("GID", ""), " ".join(fields[at:-after]), figures)
 
 
+_ON_SCREEN = {"nhn": "NHN", "nmig": "NMIG", "remote_mb": "NRMEM", "n_pct_l": "N%L", "local_mb": "NLMEM"}
 _GROUP = re.compile(r"\\Group Memory\((\d{1,12}):([^)]{1,200})\)\\(.{1,80})$", re.ASCII)
 _COLUMNS = {
     "nhn": re.compile(r"NHN|NUMA.*home", re.I),
@@ -299,7 +253,7 @@ def batch(text: str) -> MemoryScreen | None:
     for at, key, name in groups:
         column = next((one for one, pattern in _COLUMNS.items() if pattern.search(name)), "")
         found.setdefault(key, {})[column] = last[-1][at] if last else ""
-    return MemoryScreen((), tuple(_sample(*key, figures) for key, figures in found.items()))
+    return MemoryScreen((), tuple(_vm(*key, figures) for key, figures in found.items()))
 
 
 def _groups(header: list[str]) -> Iterator[tuple[int, tuple[str, str], str]]:
@@ -310,7 +264,7 @@ def _groups(header: list[str]) -> Iterator[tuple[int, tuple[str, str], str]]:
             yield at, (found[1], found[2]), found[3]
 
 
-def _sample(gid: str, name: str, figures: dict[str, str]) -> VmMemory:
+def _vm(gid: str, name: str, figures: Mapping[str, str]) -> VmMemory:
     migrations, local = _decimal(figures.get("nmig")), _decimal(figures.get("n_pct_l"))
     homes = figures.get("nhn", "")
     return VmMemory(

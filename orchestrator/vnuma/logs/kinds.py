@@ -99,8 +99,8 @@ def _servers(text: str) -> Iterator[Document]:
         yield document | {"earlier_starts": earlier} if recognised else {}
 
 
-def _rows(read: Callable[[str], tuple[Any, ...]]) -> Callable[[str], list[Document]]:
-    return lambda text: [{"rows": [asdict(row) for row in read(text)]}]
+def _rows(read: Callable[[str], list[Document]]) -> Callable[[str], list[Document]]:
+    return lambda text: [{"rows": read(text)}]
 
 
 _KINDS: dict[str, Callable[[str], Iterable[object]]] = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import html
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_SAMPLE = 4096
-_MOSTLY = 0.7
+_HEAD = 512
+"""Bytes at a file's start that show its character set."""
 
 _BREAK = re.compile(r"<br\s{0,9}/?>|</(?:p|div|li|tr|pre)>", re.I)
 _TAG = re.compile(
@@ -23,14 +23,24 @@ _COMMENT = re.compile(r"(?:#|--|//|\||\*|;) (?! )")
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file. NUL in every second byte shows UTF-16 whose mark was cut off."""
-    if data.startswith(_MARKS):
+    """The text of a file, whatever its encoding."""
+    text = utf16_text(data)
+    return data.decode("utf-8-sig", errors="replace") if text is None else text
+
+
+def utf16_text(data: bytes) -> str | None:
+    """The text of a file in UTF-16; None for another character set.
+
+    Without a byte order mark, NULs show it: most characters of these files are ASCII, whose other byte is
+    NUL.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
-    for at, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
-        high = data[at:_SAMPLE:2]
-        if high and high.count(0) > _MOSTLY * len(high):
-            return data.decode(encoding, errors="replace")
-    return data.decode("utf-8-sig", errors="replace")
+    head = data[:_HEAD]
+    low, high = head[::2].count(0), head[1::2].count(0)
+    if not 0 < len(head) <= 4 * max(low, high) or 4 * min(low, high) > max(low, high):
+        return None
+    return data.decode("utf-16-be" if low > high else "utf-16-le", errors="replace")
 
 
 def cleaned(text: str) -> str:
