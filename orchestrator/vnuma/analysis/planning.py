@@ -192,7 +192,7 @@ class Leaving:
 
     `likely_boots` and `most_boots` (90% point) where the arms are slower by 0, half, once and three times the
     band in turn; `fewest_boots` where all are three bands away. `decided`: the share of the former in which
-    every arm has a verdict. `advised_blocks`: the `max_blocks` that suffices; None: more than 48.
+    every arm has a verdict. `advised_blocks`: the `max_blocks` with which it is 80%; None: over 48.
     """
 
     spread: Spread
@@ -270,9 +270,8 @@ def ending(design: AnalysisDesign, precision: float, spread: Spread) -> Ending:
 
 _IN_TURN = (0.0, 0.5, 1.0, 3.0)
 """Effects to plan with, in bands."""
-_MAX_BLOCKS = (8, 12, 16, 24, 32, 48)
-_BLOCKS_PER_NOISE = 21.4
-"""Blocks that arms on either side of the band need, by (SD of a cell / band)^2."""
+_ENOUGH = {8: 50.0, 12: 42.0, 16: 40.0, 24: 38.0, 32: 37.0, 48: 36.0}
+"""max_blocks, and its ratio to (SD of a cell / band)^2 from which 80% of such studies decide every arm."""
 _LEAVING_STUDIES = 400
 
 
@@ -283,14 +282,14 @@ def leaving(design: AnalysisDesign, spread: Spread) -> Leaving:
     effects = np.array([band * _IN_TURN[arm % len(_IN_TURN)] for arm in range(layout.arms)])
     mixed = _left(layout, effects, spread, band)
     apart = _left(layout, np.full(layout.arms, 3 * band), spread, band)
-    wanted = _BLOCKS_PER_NOISE * (spread.cell_sd / band) ** 2
+    noise = (spread.cell_sd / band) ** 2
     return Leaving(
         spread,
         float(apart.boots.mean()),
         float(mixed.boots.mean()),
         int(np.quantile(mixed.boots, 0.9)),
         float((mixed.word > 0).all(axis=1).mean()),
-        next((blocks for blocks in _MAX_BLOCKS if blocks >= wanted), None),
+        next((blocks for blocks, enough in _ENOUGH.items() if blocks >= enough * noise), None),
     )
 
 
@@ -328,10 +327,11 @@ class Costs:
 
 @dataclass(frozen=True)
 class Allocation:
-    """The number of iterations per boot and of blocks; `hours` on one VM, all columns."""
+    """The number of iterations per boot, of blocks, and of all their boots; `hours` on one VM."""
 
     iterations: int
     blocks: int
+    boots: int
     hours: float
 
 
@@ -359,8 +359,8 @@ def allocate(design: AnalysisDesign, width: float, spread: tuple[float, float], 
         sigma = cell_sd(*spread, iterations, len(design.sizes))
         blocks = blocks_for_width(width, sigma, arms, references) if arms else None
         if blocks is not None:
-            hours = blocks * len(design.columns) * costs.cell(iterations) / 3600
-            found.append(Allocation(iterations, blocks, hours))
+            boots = blocks * len(design.columns)
+            found.append(Allocation(iterations, blocks, boots, boots * costs.cell(iterations) / 3600))
     return Plans(width, tuple(sorted(found, key=lambda one: (one.hours, one.blocks))))
 
 

@@ -226,15 +226,18 @@ def plans_sentence(plans: Plans, replicate: Replicate, own_iterations: int | Non
     best, *others = plans.choices
     text = (
         f"The cheapest way to {width} (80% likely): {counted(best.blocks, 'block')} of {best.iterations} "
-        f"iterations a {replicate}, {_hours(best)}"
+        f"iterations a {replicate}, {_effort(best, replicate)}"
     )
     told = [one for one in others if own_iterations in (None, one.iterations)]
-    more = (f"with {one.iterations} iterations, {one.blocks} blocks and {_hours(one)}" for one in told)
+    more = (
+        f"with {one.iterations} iterations, {counted(one.blocks, 'block')}, {_effort(one, replicate)}"
+        for one in told
+    )
     return "; ".join([text, *more]) + "."
 
 
-def _hours(one: Allocation) -> str:
-    return duration(one.hours * 3600)
+def _effort(one: Allocation, replicate: Replicate) -> str:
+    return f"{counted(one.boots, replicate)} in {duration(one.hours * 3600)}"
 
 
 def _margin(verdict: Verdict) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vnuma.words.plain_text import counted
+from vnuma.words.plain_text import counted, duration
 
 if TYPE_CHECKING:
     from vnuma.analysis.planning import Plans
@@ -62,6 +62,21 @@ def assumed_plans(study: Study) -> Plans:
     design = design_of(study)
     costs = Costs(assumed_boot_seconds(study), assumed_iteration_seconds(study), study.design.warmups)
     return allocate(design, wanted_width(design, study.design.precision), TYPICAL_SPREADS, costs)
+
+
+def largest_size(study: Study) -> list[str]:
+    """What the largest size costs: the same boots without it. Empty where there is one size."""
+    from vnuma.domain.study.order import assumed_cell_seconds, assumed_seconds_without, columns
+
+    workload = study.workload
+    if len(workload.sizes) < 2:
+        return []
+    largest, boots = max(workload.sizes), len(columns(study)) * study.design.most_blocks
+    whole, less = assumed_cell_seconds(study), assumed_seconds_without(study, largest)
+    return [
+        f"Without {workload.size_label(largest)} the same boots take {duration(less * boots)} instead of "
+        f"{duration(whole * boots)} (assumed)."
+    ]
 
 
 def at_most(study: Study) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
+from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all, largest_size
 from vnuma.cli.screen import aligned, clock_time, sign, width
 from vnuma.words.plain_text import counted, duration, filled
 from vnuma.words.provenance import banner
@@ -226,7 +226,7 @@ def _detects(study: Study) -> list[str]:
         return []
     spread = planning.typical_spread(study.design.iterations, len(study.workload.sizes))
     if study.design.stop == "decided":
-        return [_leaves(study, planning.leaving(design, spread))]
+        return [_leaves(study, planning.leaving(design, spread)), *_sizes(study)]
     seen = planning.outlook(design, design.blocks, spread, design.equivalence)
     if seen is None:
         return []
@@ -238,7 +238,12 @@ def _detects(study: Study) -> list[str]:
     return [
         f"Detects  {found} in 80% of studies, if {spread_as}",
         *_cheapest(study),
+        *_sizes(study),
     ]
+
+
+def _sizes(study: Study) -> list[str]:
+    return [filled(f"Sizes    {text}", (width() or 80) - 1, then=" " * 9) for text in largest_size(study)]
 
 
 def _leaves(study: Study, seen: Leaving) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.design_lines import assumed_plans
+from vnuma.cli.design_lines import assumed_plans, largest_size
 from vnuma.cli.options import (
     StoreOption,
     StudyArgument,
@@ -23,7 +23,7 @@ from vnuma.cli.options import (
 from vnuma.cli.screen import echo_json, say, width, working
 from vnuma.domain.workloads.metric import plural as plural_of
 from vnuma.errors import InputError, UsageError
-from vnuma.words.plain_text import aligned, counted, duration, filled
+from vnuma.words.plain_text import counted, duration, filled
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def power(
         planning.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
         chosen,
         _plans(parsed, design, known),
-        [planning.leaving(design, spread) for spread in spreads] if parsed.design.stop == "decided" else [],
+        _leaving(design, spreads, known),
     )
     if format_ == "json":
         echo_json(found.document())
@@ -92,10 +92,19 @@ def power(
         say(found.text(study))
 
 
-_LEGEND = (
-    "likely: arms slower by 0, half, once and three times the band; many: 9 of 10 such studies end by then; "
-    "few: all arms slower by three times; enough blocks: max_blocks to declare at that spread."
-)
+def _leaving(design: AnalysisDesign, spreads: Sequence[Spread], pilot: Pilot | None) -> list[Leaving]:
+    """For arms that leave at each spread, the measured one of a pilot too; with a pilot for any random order.
+
+    Its upper bound asks for more blocks than are needed in most cases; a rule that looks stops at what is.
+    """
+    from vnuma.analysis.planning import Spread, leaving
+
+    if design.stop == "decided":
+        measured = [Spread(f"pilot {pilot.run} as measured", pilot.measured)] if pilot else []
+        return [leaving(design, spread) for spread in (*spreads, *measured)]
+    if pilot is None or design.order != "randomised":
+        return []
+    return [leaving(design, pilot.spread), leaving(design, Spread("as measured", pilot.measured))]
 
 
 def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) -> list[Needed]:
@@ -145,7 +154,8 @@ class _Found:
 
     def text(self, path: Path) -> str:
         lines = [banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
-        shown = self._leaving() if self.leaving else [*self._outlook(), *self._ending()]
+        shown = [] if self.study.design.stop == "decided" else [*self._outlook(), *self._ending()]
+        shown += [*([""] if shown else []), *self._leaving()] if self.leaving else []
         lines += [self._heading(), *self._table(), "", *shown, *self._sizes(), *self._plans()]
         if self.pilot:
             lines += ["", *self._pilot(self.pilot)]
@@ -169,36 +179,39 @@ class _Found:
         twice = f", {self.study.reference} twice in each block (A/A)" if self.study.design.a_a else ""
         from_where = "in the pilot" if self.pilot else "assumed"
         one = f"{duration(self.block_seconds / self._columns)} a {self.study.replicate} ({from_where})"
-        said = f"{compared}{known}{twice}; {one}; the rule simulated, 4,000 studies, +-0.8 points"
-        return f"{filled(said, width() or 90)}\n\nA fixed number of blocks (design.blocks):"
+        night = "nights as allowed_hours" if self.study.allowed_hours else "nights of 10 h"
+        said = f"{compared}{known}{twice}; {one}; {night}; the rule simulated, 4,000 studies, +-0.8 points"
+        title = f"A fixed number of blocks (design.blocks), if {self._each} vary by"
+        return f"{filled(said, width() or 90)}\n\n{title}"
 
     def _table(self) -> list[str]:
         from vnuma.words.percent import percent_text
 
-        rows = [
-            (
-                f"{self._each} vary by",
-                "a cell's SD",
-                f"blocks for {percent_text(self.effect)}",
-                "equivalent",
-                "hours",
-            )
-        ]
-        rows += [
-            (
-                item.spread.label,
-                f"{item.spread.cell_sd * 100:.2f}%",
-                _blocks(item.to_detect),
-                _blocks(item.for_equivalence),
-                "-" if item.to_detect is None else self._hours(item.to_detect),
+        found = f"{percent_text(self.effect)} is found"
+        return [
+            self._line(
+                f"{item.spread.label} (a cell {item.spread.cell_sd * 100:.2f}%): "
+                + (
+                    f"{found} and equivalence by {self._effort(item.to_detect)}"
+                    if item.to_detect == item.for_equivalence
+                    else f"{found} by {self._effort(item.to_detect)}, equivalence by "
+                    f"{self._effort(item.for_equivalence)}"
+                )
             )
             for item in self.needed
         ]
-        return aligned(rows, right=range(1, 5))
 
-    def _hours(self, blocks: float) -> str:
-        hours = blocks * self.block_seconds / 3600
-        return f"{hours:.1f}" if hours >= 1 else f"{hours:.2f}"
+    def _line(self, text: str) -> str:
+        return filled(text, width() or 90, first="  ", then="    ")
+
+    def _effort(self, blocks: int | None) -> str:
+        """As in "9 blocks (54 boots, 23 h 20 min, 3 nights)"."""
+        from vnuma.domain.study.order import effort_words
+
+        if blocks is None:
+            return "over 200 blocks"
+        boots = effort_words(self.study, blocks * self._columns, blocks * self.block_seconds)
+        return f"{counted(blocks, 'block')} ({boots})"
 
     def _time(self, blocks: float) -> str:
         return duration(blocks * self.block_seconds)
@@ -234,38 +247,37 @@ class _Found:
 
     def _leaving(self) -> list[str]:
         """Boots until every arm has left, at each spread."""
+        from vnuma.domain.study.order import effort_words
         from vnuma.words.percent import percent_text
 
-        blocks = self.study.design.max_blocks
-        rows = [(f"{self._each} vary by", "likely", "few to many", "hours", "all decided", "enough blocks")]
-        for one in self.leaving:
-            few, likely, many = (
-                self._hours(boots / self._columns)
-                for boots in (one.fewest_boots, one.likely_boots, one.most_boots)
+        blocks, one_boot = self.study.design.most_blocks, self.block_seconds / self._columns
+        asked = self.study.design.stop == "decided"
+        head = "Arms leave when they are decided" if asked else "With design.stop: decided arms leave"
+        said = [
+            filled(
+                f"{head}, at most {self._effort(blocks)}. Where they are slower by 0, half, once and three "
+                f"times the band, and {self._each} vary by",
+                width() or 90,
             )
-            rows.append(
-                (
-                    one.spread.label,
-                    f"{one.likely_boots:.0f}",
-                    f"{one.fewest_boots:.0f} to {one.most_boots}",
-                    f"{likely} ({few} to {many})",
-                    f"{one.decided * 100:.0f}%",
-                    str(one.advised_blocks or "> 48"),
+        ]
+        for one in self.leaving:
+            likely = effort_words(self.study, round(one.likely_boots), one.likely_boots * one_boot)
+            most = effort_words(self.study, one.most_boots, one.most_boots * one_boot)
+            enough = f"max_blocks {one.advised_blocks or 'over 48'} likely decides all"
+            said.append(
+                self._line(
+                    f"{one.spread.label}: likely {likely}; in 9 of 10 studies at most {most}; all arms are "
+                    f"decided in {one.decided * 100:.0f}%; {enough}; "
+                    f"{one.fewest_boots:.0f} boots if all are slower by three times the band"
                 )
             )
-        said = [
-            f"Arms leave when they are decided, at most {blocks} blocks ({blocks * self._columns} "
-            f"{self._each}):",
-            *aligned(rows, right=range(1, 6)),
-            filled(_LEGEND, width() or 90),
-        ]
         if any(one.advised_blocks is None for one in self.leaving):
             band = percent_text(self.study.design.equivalence)
             said.append(
                 f"Where over 48 blocks are needed, {band} cannot be decided on such a host: "
                 "widen design.equivalence."
             )
-        return [*said, *self._ending_by_time()]
+        return [*said, *(self._ending_by_time() if asked else [])]
 
     @property
     def _columns(self) -> int:
@@ -275,15 +287,7 @@ class _Found:
         return len(columns(self.study))
 
     def _sizes(self) -> list[str]:
-        """What the largest size costs: the same boots without it."""
-        from vnuma.domain.study.order import assumed_cell_seconds, assumed_seconds_without
-
-        workload = self.study.workload
-        if len(workload.sizes) < 2 or self.pilot:
-            return []
-        largest = max(workload.sizes)
-        share = 1 - assumed_seconds_without(self.study, largest) / assumed_cell_seconds(self.study)
-        return ["", f"{workload.size_label(largest)} takes {share * 100:.0f}% of the time (assumed)."]
+        return ["", *largest_size(self.study)] if not self.pilot and largest_size(self.study) else []
 
     @property
     def _blocks_in_time(self) -> float:
@@ -366,7 +370,3 @@ class _Found:
             "allocation": asdict(self.plans) if self.plans else None,
             "pilot": asdict(self.pilot) if self.pilot else None,
         }
-
-
-def _blocks(blocks: int | None) -> str:
-    return "over 200" if blocks is None else str(blocks)

@@ -107,9 +107,9 @@ def test_an_iteration_costs_all_sizes_and_forms() -> None:
 
 def test_the_sentence_names_the_cheapest_and_the_studys_own() -> None:
     """Iterations, blocks and hours, and the study's own unless they are the same."""
-    plans = Plans(0.01, (Allocation(5, 8, 12.34), Allocation(3, 9, 13.0), Allocation(7, 8, 14.0)))
+    plans = Plans(0.01, (Allocation(5, 8, 48, 12.34), Allocation(3, 9, 54, 13.0), Allocation(7, 8, 48, 14.0)))
 
     said = plans_sentence(plans, "boot", 3)
-    assert "8 blocks of 5 iterations a boot, 12 h 20 min; with 3 iterations, 9 blocks and 13 h 0 min." in said
+    assert "8 blocks of 5 iterations a boot, 48 boots in 12 h 20 min; with 3 iterations, 9 blocks, 54" in said
     assert "7 iterations" not in said
     assert "3 iterations" not in plans_sentence(plans, "boot", 5)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from random import Random
 from typing import Any
 
 from vnuma.domain.study.study import Study
+from vnuma.words.plain_text import counted, duration
 
 A_A_SUFFIX = " (A/A)"
 
@@ -142,6 +144,19 @@ def assumed_seconds_without(study: Study, size: int) -> float:
     workload = study.workload
     each = sum(workload.assumed_seconds(size, form) for form in workload.forms)
     return assumed_cell_seconds(study) - each * (study.design.warmups + study.design.iterations)
+
+
+_NIGHT_S = 10 * 3600.0
+"""A night without `allowed_hours`."""
+
+
+def effort_words(study: Study, boots: int, seconds: float) -> str:
+    """As in "102 boots, 44 h 12 min, 5 nights"; nights are windows of `allowed_hours`, or of 10 h."""
+    hours = study.allowed_hours
+    window = (hours.longest_s if hours else None) or _NIGHT_S
+    nights = math.ceil(seconds / max(window - (hours.restore_s if hours else 0), 60.0))
+    text = f"{counted(boots, study.replicate)}, {duration(seconds)}"
+    return text if nights < 2 else f"{text}, {nights} nights"
 
 
 def seconds_in_all(vms: Iterable[tuple[Hashable, float]], *, take_turns: bool) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from vnuma.analysis.checks import ControlCheck, Drift, Slope
@@ -21,10 +22,11 @@ from vnuma.analysis.wording import (
     signed,
     together,
 )
+from vnuma.domain.study.order import effort_words
 from vnuma.domain.study.study import Order
 from vnuma.domain.workloads.metric import none_valid, plural
 from vnuma.report.model.model import LoadedRun
-from vnuma.store.rows import CellState
+from vnuma.store.rows import CellState, Outcome
 from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, listed
 
@@ -148,6 +150,10 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     pieces += [(f" {hidden}", False)] if hidden else []
     if analysis.ended_by and loaded.study.design.stop == "decided":
         pieces.append((f" {_boots_used(loaded, analysis)}", False))
+    needed = max((arm.verdict.blocks_needed or 0 for arm in arms), default=0)
+    pieces += (
+        [(f" {counted(needed, 'block')}: {_effort(loaded, analysis, needed)}.", False)] if needed else []
+    )
     if not analysis.at_declared_end:
         pieces.insert(0, (f"{done_words(loaded, analysis)}. ", False))
     pieces = pieces or [("Nothing to compare: the run has cells of the reference arm alone.", True)]
@@ -155,11 +161,22 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     return [(blind, True), (" ", False), *pieces] if blind else pieces
 
 
+def _columns(loaded: LoadedRun, analysis: Analysis) -> int:
+    """Boots of a whole block."""
+    return len(loaded.result.design.columns) - sum(arm.verdict.left_out for arm in analysis.arms)
+
+
+def _effort(loaded: LoadedRun, analysis: Analysis, blocks: int) -> str:
+    """What so many blocks take at this run's pace."""
+    valid = (one for one in loaded.attempts if one.outcome is Outcome.VALID and one.ended_at)
+    took = [(one.ended_at - one.started_at).total_seconds() for one in valid if one.ended_at]
+    boots = blocks * _columns(loaded, analysis)
+    return effort_words(loaded.study, boots, boots * statistics.median(took))
+
+
 def _boots_used(loaded: LoadedRun, analysis: Analysis) -> str:
     """As in "Decided after 27 of at most 48 boots."; ended, where some arm has no verdict."""
-    design = loaded.result.design
-    columns = len(design.columns) - sum(arm.verdict.left_out for arm in analysis.arms)
-    most = f"at most {design.blocks * columns} {plural(analysis.replicate)}"
+    most = f"at most {loaded.result.design.blocks * _columns(loaded, analysis)} {plural(analysis.replicate)}"
     return f"{'Ended' if undecided(analysis.arms) else 'Decided'} after {len(analysis.points)} of {most}."
 
 
