@@ -208,6 +208,14 @@ def _spread(found: Findings) -> Iterator[Caution]:
             "Every comparison rests on its own paired error. Look for what disturbed it, or plan more "
             "blocks in a new run.",
         )
+    held = [item.arm for item in found.arms if item.verdict.look and _held_by_gate(found, item)]
+    if held:
+        yield Caution(
+            "held_by_gate",
+            f"Undecided on its own pairs: {', '.join(held)}. Some column varied more than the others, so the "
+            "pooled error was not used.",
+            "Look for what disturbed that column, or declare a larger max_blocks in a new run.",
+        )
     if found.comparison.odd:
         cells = [
             f"{cell.label} in block {cell.block} ({math.expm1(cell.residual) * 100:+.1f}%)"
@@ -235,6 +243,12 @@ def _spread(found: Findings) -> Iterator[Caution]:
             f"Secondary methods disagree with the verdict for {', '.join(said)}.",
             f"Look at the {plural(one)} of that arm; more blocks will settle it.",
         )
+
+
+def _held_by_gate(found: Findings, arm: ArmResult) -> bool:
+    """A single arm has its own pairs whatever the gate says."""
+    undecided = arm.verdict.label is Label.UNDECIDED and not arm.verdict.withheld
+    return bool(found.comparison.gates) and undecided and arm.contrast.rests_on_pairs
 
 
 def _against_drift(design: AnalysisDesign) -> str:

@@ -180,3 +180,14 @@ def test_arms_share_the_error_with_those_that_the_vm_has_alone() -> None:
     alone = dataclasses.replace(study, design=dataclasses.replace(study.design, columns=columns_of(LEFT_IN)))
 
     assert [arm(study, name).verdict for name in LEFT_IN] == [arm(alone, name).verdict for name in LEFT_IN]
+
+
+def test_an_arm_that_the_gate_keeps_open_is_told_why() -> None:
+    """Its own boots scatter far more, so it rests on its own pairs; the others have left."""
+    ms = noisy_ms(6, 6, 0.001)
+    ms[:, 5] = noisy_ms(6, 1, 0.02, seed=3)[:, 0]
+    found = result(decided(study_of(ms, columns_of()), 12, until=6))
+
+    (caution,) = (item for item in found.cautions if item.id == "held_by_gate")
+    assert caution.what.startswith("Undecided on its own pairs: 16x1. ")
+    assert [item.arm for item in found.arms if item.verdict.label is Label.UNDECIDED] == ["16x1"]

@@ -166,12 +166,12 @@ def _controls_text(loaded: LoadedRun, analysis: Analysis) -> str:
 
 def _leaving(design: Design) -> str:
     """How arms leave, and what this means for their figures."""
+    hours = f", and to end before {design.max_hours:g} hours of work" if design.max_hours else ""
     return (
         " Declared beforehand: an arm left after the block that decided its verdict, with looks from block 4 "
-        f"(equivalent from block 6) of at most {design.max_blocks}. The intervals are repeated ones (group-"
-        "sequential, power family of alpha spending with exponent 1.5): they hold at all looks together, so "
-        "verdicts are valid whenever the run ended. The estimate of an arm that left early is a little too "
-        "large on average: 1.07% where the truth is 1%."
+        f"(equivalent from block 6) of at most {design.max_blocks}{hours}. The intervals are repeated ones "
+        "(group-sequential, power family of alpha spending with exponent 1.5), which hold at all looks "
+        "together. The estimate of an arm that left early is a little too large: 1.07% where the truth is 1%."
     )
 
 
@@ -205,26 +205,22 @@ def _error(analysis: Analysis, design: AnalysisDesign) -> str:
             f"differences (residual SD of a cell {noise.cell_sd * 100:.2f}%).{placed}"
         )
     arms = counted(len(analysis.arms), "comparison")
+    repeated = design.stop == "decided"
+    together = "repeated intervals" if repeated else "Bonferroni"
     if len(own) == len(analysis.arms) > 0:
         return (
             f"Differences are ratios within blocks; the variance gate forbids pooling, so that each arm was "
-            f"compared by a paired t on its own differences, with Bonferroni for {arms} (residual SD of a "
+            f"compared by a paired t on its own differences, with {together} for {arms} (residual SD of a "
             f"cell {noise.cell_sd * 100:.2f}%).{placed}"
         )
     text = (
         f"Differences are ratios from an arm + block fit (residual SD of a cell {noise.cell_sd * 100:.2f}%, "
-        f"{analysis.df} degrees of freedom) with {_intervals(design)} for {arms}"
+        f"{analysis.df} degrees of freedom) with {'repeated' if repeated else 'Dunnett'} intervals for {arms}"
     )
     if not own:
         return f"{text}; every column passed the variance gate.{placed}"
-    return (
-        f"{text}; {listed(own)}, where the variance gate forbids pooling, by a paired t with "
-        f"Bonferroni.{placed}"
-    )
-
-
-def _intervals(design: AnalysisDesign) -> str:
-    return "repeated intervals" if design.stop == "decided" else "Dunnett intervals"
+    gated = f"{listed(own)}, where the variance gate forbids pooling, by a paired t with {together}"
+    return f"{text}; {gated}.{placed}"
 
 
 def _equivalence(analysis: Analysis) -> str:
