@@ -49,10 +49,9 @@ Trust  1x16 against itself +0.2% (-0.2 to 0.7), p = 0.29, no alarm
        8x2 -0.6 to 0.7% (n = 6), 16x1 -0.7 to 0.4% (n = 6)
 
 Differences are within-block ratios: they need not equal the gap of medians.
-A published figure is often one run, rounded, and has no interval. Next to it
-  is the range in which the median of one more boot of ours would lie in 95% of
-  cases: outside is not evidence of a difference, inside is not evidence of
-  agreement.
+A published figure is often one run. One boot's range holds the median of one
+  more of ours in 95% of cases: outside is not evidence of a difference, inside
+  is not evidence of agreement.
 """
 
 

@@ -25,9 +25,8 @@ _KEPT = "kept"
 def comparison_caution(replicate: Replicate) -> str:
     """The caution that the comparison is not a test."""
     return (
-        "A published figure is often one run, rounded, and has no interval. Next to it is the range in "
-        f"which the median of one more {replicate} of ours would lie in 95% of cases: outside is not "
-        "evidence of a difference, inside is not evidence of agreement."
+        f"A published figure is often one run. One {replicate}'s range holds the median of one more of ours "
+        "in 95% of cases: outside is not evidence of a difference, inside is not evidence of agreement."
     )
 
 
