@@ -26,7 +26,7 @@ from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Value
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.design_check import estates
-from vnuma.engine.design_check.check import CheckRequest, SqlServers, study_subjects, subject_of
+from vnuma.engine.design_check.check import CheckRequest, sql_reader, study_subjects, subject_of
 from vnuma.engine.design_check.designed_vms import DESIGNS, on_hosts
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design
@@ -94,7 +94,7 @@ def read_sources(folder: Path, lab: LabHandle) -> list[Source]:
 def _live(site: Path, whole: Estate) -> Source:
     """A vCenter; with what a check of one VM reads besides; with SQL Server, esxtop's screen and a study."""
     (one,) = estates.read_some(site, ["sql16"])
-    with_sql = _first(one, CheckRequest(sql=SqlServers(read_targets(site).values())))
+    with_sql = _first(one, CheckRequest(sql=sql_reader(read_targets(site).values())))
     study = Study.model_validate(
         {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ["1x16", "4x4"]}
     )

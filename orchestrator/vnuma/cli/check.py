@@ -145,10 +145,10 @@ def _live(site: Path, asked: CheckRequest, given: CheckOptions) -> tuple[Sequenc
     """The estates of running vCenters, and the SQL Servers to log in to if requested."""
     from vnuma.engine.access.inventory import read_targets
     from vnuma.engine.design_check import estates as live
-    from vnuma.engine.design_check.check import SqlServers
+    from vnuma.engine.design_check.check import sql_reader
 
     if given.sql:
-        asked = replace(asked, sql=SqlServers(read_targets(site).values()))
+        asked = replace(asked, sql=sql_reader(read_targets(site).values()))
     wanted = [given.vm] if given.vm else asked.study.vms if asked.study else None
     if wanted is not None:
         return live.read_some(site, wanted), asked

@@ -19,7 +19,7 @@ from vnuma.domain.vm.setting import Power, Value
 from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import MOST_CPUS, bounded_bytes, decoded
 from vnuma.estate.table import csv_tables, has_rvtools_headers
-from vnuma.estate.workbook import Row, Sheet, Workbook, read_workbook
+from vnuma.estate.workbook import Row, Sheet, read_workbook
 
 _VM_KEYS = {
     "vm": ("VM", "VM Name", "VMName"),
@@ -133,10 +133,10 @@ def read_rvtools(path: Path) -> Estate:
 
 def _open(path: Path) -> tuple[Mapping[str, Sheet], list[Unseen]]:
     """The sheets; missing ones are empty, and named among what was not seen."""
-    book = _csv_book(path) if path.suffix.lower() == ".csv" else read_workbook(path, COLUMNS)
+    names, found_sheets = _csv_book(path) if path.suffix.lower() == ".csv" else read_workbook(path, COLUMNS)
     unseen = []
     for name, aliases in COLUMNS.items():
-        found = book.sheets.get(name)
+        found = found_sheets.get(name)
         if found is None:
             unseen += [] if name in _OPTIONAL else [Unseen("sheet", name, "the export has no such sheet")]
             continue
@@ -145,11 +145,11 @@ def _open(path: Path) -> tuple[Mapping[str, Sheet], list[Unseen]]:
             for column in WORTH_NAMING.get(name, ())
             if column not in found.columns
         ]
-    sheets = {name: book.sheets.get(name) or Sheet(name, {}) for name in COLUMNS}
+    sheets = {name: found_sheets.get(name) or Sheet(name, {}) for name in COLUMNS}
     info = sheets["vInfo"].columns
     missing = [COLUMNS["vInfo"][column][0] for column in _NEEDED if column not in info]
     if missing:
-        has = ", ".join(book.names) or "no sheets"
+        has = ", ".join(names) or "no sheets"
         raise InputError(
             f"{path} cannot be checked as an RVTools export: its sheet vInfo lacks "
             f"{', '.join(missing)} (the file has {has}).",
@@ -175,7 +175,7 @@ def is_rvtools_csv(path: Path) -> bool:
 _HEAD = 16_384
 
 
-def _csv_book(path: Path) -> Workbook:
+def _csv_book(path: Path) -> tuple[list[str], dict[str, Sheet]]:
     """The sheets as files of their own; those beside vInfo if they have RVTools' names."""
     named = _CSV.fullmatch(path.name)
     files = {"vInfo": path}
@@ -183,7 +183,7 @@ def _csv_book(path: Path) -> Workbook:
         beside = path.with_name(f"{named[1]}{name}.csv") if named else path
         files |= {name: beside} if beside.is_file() and name not in files else {}
     sheets = {name: _csv_sheet(file, name) for name, file in files.items()}
-    return Workbook(tuple(files), sheets)
+    return list(files), sheets
 
 
 def _csv_sheet(path: Path, name: str) -> Sheet:
@@ -212,34 +212,25 @@ _SHOWN = 40
 _Key = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A setting's sheet and column, and how the cell is read."""
-
-    setting: str
-    sheet: str
-    column: str
-    read: Callable[[Row, str], Value]
-
-
 def _limit(row: Row, column: str) -> Value:
     """A limit in MHz or MB; -1 means none in vSphere and its exports."""
     return -1 if row.text(column) in {"-1", "-1.0"} else row.number(column)
 
 
-_SOURCES = (
-    _Source("numCPUs", "vInfo", "cpus", Row.number),
-    _Source("memoryMB", "vInfo", "memory", Row.number),
-    _Source("latencySensitivity", "vInfo", "latency", lambda row, column: row.text(column).lower() or None),
-    _Source("numCoresPerSocket", "vCPU", "per_socket", Row.number),
-    _Source("cpuHotAddEnabled", "vCPU", "hot_add", Row.truth),
-    _Source("exposeVnumaOnCpuHotadd", "vCPU", "exposed", Row.truth),
-    _Source("cpuReservation", "vCPU", "reservation", Row.number),
-    _Source("cpuLimit", "vCPU", "limit", _limit),
-    _Source("memoryReservationLockedToMax", "vMemory", "locked", Row.truth),
-    _Source("memoryReservation", "vMemory", "reservation", Row.number),
-    _Source("memoryLimit", "vMemory", "limit", _limit),
+_SOURCES: tuple[tuple[str, str, str, Callable[[Row, str], Value]], ...] = (
+    ("numCPUs", "vInfo", "cpus", Row.number),
+    ("memoryMB", "vInfo", "memory", Row.number),
+    ("latencySensitivity", "vInfo", "latency", lambda row, column: row.text(column).lower() or None),
+    ("numCoresPerSocket", "vCPU", "per_socket", Row.number),
+    ("cpuHotAddEnabled", "vCPU", "hot_add", Row.truth),
+    ("exposeVnumaOnCpuHotadd", "vCPU", "exposed", Row.truth),
+    ("cpuReservation", "vCPU", "reservation", Row.number),
+    ("cpuLimit", "vCPU", "limit", _limit),
+    ("memoryReservationLockedToMax", "vMemory", "locked", Row.truth),
+    ("memoryReservation", "vMemory", "reservation", Row.number),
+    ("memoryLimit", "vMemory", "limit", _limit),
 )
+"""Each setting with its sheet and column, and how the cell is read."""
 
 
 def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm], list[Unseen]]:
@@ -283,13 +274,12 @@ def _unreadable(row: Row) -> str:
 def _absent(sheets: Mapping[str, Sheet]) -> dict[str, str]:
     """Settings that this export has for no VM, with the reason."""
     reasons: dict[str, str] = dict(_NEVER)
-    for source in _SOURCES:
-        sheet = sheets[source.sheet]
-        if not sheet.columns:
-            reasons[source.setting] = f"the export has no sheet {source.sheet}"
-        elif source.column not in sheet.columns and source.setting != "numCoresPerSocket":
-            why = f"the export's sheet {source.sheet} has no such column"
-            reasons[source.setting] = _NOT_EXPORTED if source.setting == EXPOSE else why
+    for setting, sheet, column, _ in _SOURCES:
+        if not sheets[sheet].columns:
+            reasons[setting] = f"the export has no sheet {sheet}"
+        elif column not in sheets[sheet].columns and setting != "numCoresPerSocket":
+            why = f"the export's sheet {sheet} has no such column"
+            reasons[setting] = _NOT_EXPORTED if setting == EXPOSE else why
     return reasons
 
 
@@ -299,14 +289,14 @@ def _settings(row: Row, others: Mapping[str, _Partners]) -> tuple[dict[str, Valu
     rows["vInfo"] = row
     settings: dict[str, Value] = {}
     missing: dict[str, str] = {}
-    for source in _SOURCES:
-        partner = rows[source.sheet]
-        value = source.read(partner, source.column) if partner else None
+    for setting, sheet, column, read in _SOURCES:
+        partner = rows[sheet]
+        value = read(partner, column) if partner else None
         if value is not None:
-            settings[source.setting] = value
+            settings[setting] = value
         else:
             why = "does not show it" if partner else "has no row for the VM"
-            missing[source.setting] = f"the export's sheet {source.sheet} {why}"
+            missing[setting] = f"the export's sheet {sheet} {why}"
     sockets = rows["vCPU"].number("sockets") if rows["vCPU"] else None
     vcpus = settings.get("numCPUs")
     if "numCoresPerSocket" not in settings and sockets and isinstance(vcpus, int) and sockets <= vcpus:

@@ -151,21 +151,13 @@ Aliases = Mapping[str, Mapping[str, Sequence[str]]]
 """The columns to read of each sheet, with their possible headers."""
 
 
-@dataclass(frozen=True)
-class Workbook:
-    """The names of the file's sheets, and those requested sheets that exist."""
-
-    names: tuple[str, ...]
-    sheets: Mapping[str, Sheet]
-
-
-def read_workbook(path: Path, aliases: Aliases) -> Workbook:
-    """The sheets, with the columns that are used. Raises InputError."""
+def read_workbook(path: Path, aliases: Aliases) -> tuple[list[str], dict[str, Sheet]]:
+    """The names of all sheets, and the requested ones with the columns that are used. Raises InputError."""
     document = _called(
         path, "_read", aliases, fix="Export all tabs to xlsx in RVTools (File, Export all to xlsx)."
     )
     sheets = {name: Sheet(name, columns, rows) for name, (columns, rows) in document["sheets"].items()}
-    return Workbook(tuple(document["names"]), sheets)
+    return document["names"], sheets
 
 
 def read_first_sheet(

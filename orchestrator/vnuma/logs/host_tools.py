@@ -27,15 +27,8 @@ _NAMES: Mapping[str, str] = {
 _MIB = 1 << 20
 
 
-@dataclass(frozen=True)
-class HostNodes:
-    """A host as a tool counts it; None where missing. More nodes than packages: sub-NUMA clusters."""
-
-    packages: int | None = None
-    numa_nodes: int | None = None
-    cores: int | None = None
-    threads: int | None = None
-    memory_mb: int | None = None
+HostNodes = dict[str, int]
+"""A host as a tool counts it, by the names of `_NAMES`. More nodes than packages: sub-NUMA clusters."""
 
 
 def vsish(text: str) -> Iterator[HostNodes]:
@@ -52,7 +45,7 @@ def vsish(text: str) -> Iterator[HostNodes]:
         elif words:
             heading = ""
     if len(counts) == 2:
-        yield HostNodes(counts["cpu packages"], counts["numa nodes"])
+        yield {"packages": counts["cpu packages"], "numa_nodes": counts["numa nodes"]}
 
 
 def ncpus(text: str) -> Iterator[HostNodes]:
@@ -69,7 +62,7 @@ def _hosts(text: str, read: Callable[[str], tuple[str, int] | None]) -> Iterator
     for part in sources(text.splitlines(), lambda line: (found := read(line)) and found[0]):
         found = dict(filter(None, map(read, part)))
         if {"packages", "numa_nodes"} & found.keys():
-            yield HostNodes(**found)
+            yield found
 
 
 def _turned(found: re.Match[str] | None) -> tuple[str, int] | None:

@@ -78,10 +78,9 @@ def _vmware(log: VmwareLog) -> Document:
     kept = {key: value for key, value in log.settings.items() if _TOPOLOGY.match(key)}
     if not (log.lines or kept):
         return {}
-    cookie = read_cookie(kept.get("numa.autosize.cookie", ""))
     return asdict(replace(log, settings=kept)) | {
         "hot_add": log.hot_add,
-        "cookie": asdict(cookie) if cookie else None,
+        "cookie": read_cookie(kept.get("numa.autosize.cookie", "")),
     }
 
 

@@ -105,22 +105,16 @@ class VmwareLog:
         return self.vpds is not None
 
 
-@dataclass(frozen=True)
-class Cookie:
-    """`numa.autosize.cookie`, as published values suggest: vCPUs x 10000, cores x 10, a version."""
+def read_cookie(text: str) -> dict[str, int | None] | None:
+    """The parts of `numa.autosize.cookie`, as published values suggest; None for an unknown form.
 
-    vcpus: int
-    cores_per_socket: int | None
-    version: int
-
-
-def read_cookie(text: str) -> Cookie | None:
-    """The parts of a cookie; None for an unknown form."""
+    It is vCPUs x 10000, cores per socket x 10, and a version.
+    """
     if not re.fullmatch(r"\d{5,9}", text.strip(), re.ASCII):
         return None
     vcpus, rest = divmod(int(text), 10_000)
     cores, version = divmod(rest, 10)
-    return Cookie(vcpus, cores or None, version)
+    return {"vcpus": vcpus, "cores_per_socket": cores or None, "version": version}
 
 
 @dataclass

@@ -33,7 +33,7 @@ from vnuma.engine.cell.shape import (
     prediction_document,
     shape,
 )
-from vnuma.engine.design_check.check import CheckRequest, SqlServers, run_check
+from vnuma.engine.design_check.check import CheckRequest, run_check, sql_reader
 from vnuma.engine.design_check.estates import read_target
 from vnuma.engine.instance.sql_identity import require_by_hand
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, retry_vcenter
@@ -261,7 +261,7 @@ NEVER = "never"
 def design_check(target: Target, options: dict[str, Any]) -> dict[str, Any]:
     """The check's document; with `failed` where something as bad as `fail_on` says was found."""
     asked = CheckRequest(
-        sql=SqlServers([target]) if options["sql"] else None,
+        sql=sql_reader([target]) if options["sql"] else None,
         waivers=load(Path(options["waivers"])) if options["waivers"] else (),
     )
     result = run_check([read_target(target)], asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -27,6 +27,10 @@ from vnuma.vsphere.faults import describe
 _FILE = "a file has no events: check the vCenter itself"
 _NOT_READ = f"only the newest {MOST_EVENTS:,} events of the VM were read"
 _NO_LONGER = "the vCenter is not in the inventory"
+
+
+VmEvents = tuple[list[ConfigEvent], str]
+"""A VM's configuration events, newest first; and as text, how far back they reach."""
 
 
 def read_designs(files: Sequence[Path]) -> list[Estate]:
@@ -62,19 +66,11 @@ def drift(designs: Sequence[Estate], present: Sequence[Estate], filters: Filters
         sources = {vm.source for vm in found.vms}
         for target in vcenters_of(site):
             if target.hypervisor.host in sources:
-                known = {key for key, one in events.items() if isinstance(one, VmEvents)}
+                known = {key for key, one in events.items() if not isinstance(one, str)}
                 events |= _ask(target, [vm for vm in found.vms if vm.facts.key not in known])
     without = _FILE if site is None else _NO_LONGER
     vms = tuple(_with_authors(vm, events.get(vm.facts.key, without)) for vm in found.vms)
     return replace(found, vms=vms)
-
-
-@dataclass(frozen=True)
-class VmEvents:
-    """A VM's configuration events, newest first; and as text, how far back they reach."""
-
-    newest: list[ConfigEvent]
-    reach: str
 
 
 def _ask(target: Target, vms: Sequence[DriftedVm]) -> dict[str, VmEvents | str]:
@@ -102,7 +98,7 @@ def _events(session: Session, vm: DriftedVm, kept: str) -> VmEvents | str:
     except vmodl.MethodFault as fault:
         error = session.translate(fault)
         return f"events could not be read: {error.what if error else describe(fault)}"
-    return VmEvents(newest, _NOT_READ if older else kept)
+    return newest, _NOT_READ if older else kept
 
 
 def _kept(days: int | None) -> str:
@@ -115,6 +111,6 @@ def _with_authors(vm: DriftedVm, events: VmEvents | str) -> DriftedVm:
     def author(one: Difference) -> Author | str:
         if isinstance(events, str):
             return events
-        return last_change(one.setting, one.now, events.newest, events.reach)
+        return last_change(one.setting, one.now, *events)
 
     return replace(vm, differences=tuple(replace(one, author=author(one)) for one in vm.differences))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
@@ -35,11 +36,9 @@ from vnuma.engine.design_check.designed_vms import (
 )
 from vnuma.errors import EnvironmentProblem, InputError, PreflightBlocked
 from vnuma.estate.waivers import Waiver, in_design
-from vnuma.logs.errorlog import read_errorlog
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.query import fetch
 from vnuma.sqlserver.instance.rule_facts import read_design
-from vnuma.sqlserver.instance.server import read_server, read_topology
+from vnuma.sqlserver.instance.server import read_server, read_start, read_topology
 
 _NAMED = 8
 """How many tags, folders or clusters a message names."""
@@ -152,42 +151,34 @@ def _some(names: Iterable[str]) -> str:
 
 NO_LOGIN = "the inventory has no login to SQL Server for this VM"
 
-_LICENSING = "EXEC sys.sp_readerrorlog 0, 1, N'logical processors'"
+ReadSql = Callable[[VmFacts, str], SqlFacts | str]
+"""The facts of the SQL Server in a VM of a vCenter, or why there are none."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A SQL Server's facts, or why there are none."""
+def sql_reader(targets: Iterable[Target]) -> ReadSql:
+    """Read the SQL Servers of an inventory, by the VM that they run in: its name or its inventory path.
 
-    facts: SqlFacts | None
-    why: str = ""
+    One that does not answer is a reason, not an error.
+    """
+    known = {(target.hypervisor.host, target.vm): target for target in targets if target.sql}
 
-
-class SqlServers:
-    """The SQL Servers of an inventory, by the VM that they run in: its name or its inventory path."""
-
-    def __init__(self, targets: Iterable[Target]) -> None:
-        self._targets = {(target.hypervisor.host, target.vm): target for target in targets if target.sql}
-
-    def read(self, vm: VmFacts, vcenter: str) -> Answer:
-        """Log in and read; a server that does not answer is a reason, not an error."""
-        target = self._targets.get((vcenter, vm.path)) or self._targets.get((vcenter, vm.name))
+    def read(vm: VmFacts, vcenter: str) -> SqlFacts | str:
+        target = known.get((vcenter, vm.path)) or known.get((vcenter, vm.name))
         if target is None:
-            return Answer(None, NO_LOGIN)
+            return NO_LOGIN
         if vm.power is not Power.ON:
-            return Answer(None, f"{vm.name} is powered off")
+            return f"{vm.name} is powered off"
         try:
             with connect(sql_server(target)) as connection:
                 server, topology = read_server(connection), read_topology(connection)
-                design = read_design(connection, server.major)
-                try:
-                    rows = fetch(connection, _LICENSING)
-                except EnvironmentProblem:  # no right to read the log: the rest counts all the same
-                    rows = []
+                design, using = read_design(connection, server.major), None
+                with suppress(EnvironmentProblem):  # no right to read the log: the rest counts all the same
+                    using = read_start(connection).using
         except EnvironmentProblem as error:
-            return Answer(None, error.what)
-        text = "\n".join(str(row[-1]) for row in rows)
-        return Answer(SqlFacts(server, topology, read_errorlog(text).using, **vars(design)))
+            return error.what
+        return SqlFacts(server, topology, using, **vars(design))
+
+    return read
 
 
 # What concerns a measurement alone is asked only of a study.
@@ -199,7 +190,7 @@ class CheckRequest:
     """What a check is asked besides the facts. `sql` is None without --sql; `placements` by VM name."""
 
     filters: Filters = field(default_factory=Filters)
-    sql: SqlServers | None = None
+    sql: ReadSql | None = None
     placements: Mapping[str, PlacementFacts] = field(default_factory=dict)
     study: Study | None = None
     waivers: Sequence[Waiver] = ()
@@ -317,10 +308,10 @@ def subject_of(estate: Estate, vm: EstateVm, asked: CheckRequest) -> Subject:
     """What the rules are asked about: a VM with its host, cluster, guest and SQL Server, as far as known."""
     moid = vm.facts.host_moid
     host = estate.hosts.get(moid)
-    answer = asked.sql.read(vm.facts, estate.source) if asked.sql else None
+    sql = asked.sql(vm.facts, estate.source) if asked.sql else None
     absent = vm.absent
-    if answer is not None and answer.facts is None:
-        absent = {**absent, "sql": answer.why}
+    if isinstance(sql, str):
+        absent, sql = {**absent, "sql": sql}, None
     if host and host.described:
         absent = {**absent, HOST_OPTIONS: _DESCRIPTION}
     if not asked.assume_defaults:
@@ -329,8 +320,8 @@ def subject_of(estate: Estate, vm: EstateVm, asked: CheckRequest) -> Subject:
         vm=vm.facts,
         host=host,
         cluster=estate.cluster_of.get(moid),
-        guest=_windows(vm, answer.facts if answer else None),
-        sql=answer.facts if answer else None,
+        guest=_windows(vm, sql),
+        sql=sql,
         placement=asked.placements.get(vm.facts.name),
         waits=vm.waits,
         absent=absent,
