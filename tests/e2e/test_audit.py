@@ -29,7 +29,7 @@ from vnuma.engine.instance.sql_settings import wait_for_server
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, show_leftovers
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused, StoreError
-from vnuma.store import attempts, baselines, leases
+from vnuma.store import attempts, cells, leases
 from vnuma.store.audit import changes
 from vnuma.store.place import parse_place
 from vnuma.store.rows import Outcome
@@ -68,7 +68,7 @@ def test_a_baseline_that_somebody_altered_in_the_store_is_not_restored(
     taken: Any = steps.vm.baseline
     altered = {**taken, "settings": {**taken["settings"], "numCoresPerSocket": 2}}
     with steps.store.write() as connection:
-        baselines.correct(connection, steps.vm.id, context.token, altered)
+        cells.correct(connection, steps.vm.id, context.token, altered)
 
     with pytest.raises(NotAtBaseline, match="not recorded on this machine"):
         steps.restore()
@@ -77,7 +77,7 @@ def test_a_baseline_that_somebody_altered_in_the_store_is_not_restored(
     with steps.store.write() as connection:
         token = leases.get_lease(connection, steps.vm.vm_key)
         assert token
-        baselines.correct(connection, steps.vm.id, token.token, taken)
+        cells.correct(connection, steps.vm.id, token.token, taken)
     assert steps.restore().changes
 
 
@@ -103,7 +103,7 @@ def test_a_resumed_run_does_not_take_over_an_altered_baseline(lab: LabFactory, t
         "guest": {"sql.softNuma": 0},
     }
     with steps.store.write() as connection:
-        baselines.correct(connection, steps.vm.id, context.token, altered)
+        cells.correct(connection, steps.vm.id, context.token, altered)
 
     with pytest.raises(NotAtBaseline, match="not recorded on this machine"):
         steps.take()
@@ -125,7 +125,7 @@ def test_a_correction_that_did_not_reach_the_store_leaves_its_baseline_valid(
     taken: Any = steps.vm.baseline
     audit_file(steps.store.place).unlink()
     with steps.store.write() as connection:
-        baselines.correct(connection, steps.vm.id, context.token, {**taken, "guest_of": "elsewhere"})
+        cells.correct(connection, steps.vm.id, context.token, {**taken, "guest_of": "elsewhere"})
         refused = "NEW.scope = 'baseline_corrected' BEGIN SELECT RAISE(ABORT, 'refused'); END"
         connection.execute(text(f"CREATE TRIGGER refused BEFORE INSERT ON fact WHEN {refused}"))
     with pytest.raises(StoreError, match="refused"):

@@ -22,10 +22,9 @@ from vnuma.engine.cell.measure_cell import Turn, measure_turn
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.errors import ConnectionDropped, EnvironmentProblem, SqlFailed
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import run
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance.ready import read_ticks
 from vnuma.store import attempts
 from vnuma.store.rows import Claim, Outcome

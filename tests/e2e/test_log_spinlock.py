@@ -24,8 +24,7 @@ from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.instance.sql_settings import GOVERNOR_OFF, PROCESS_AFFINITY, RESOURCE_POOL
 from vnuma.errors import PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance.resource_pool import read_governor
-from vnuma.sqlserver.instance.server_configuration import AUTO, read_affinity
+from vnuma.sqlserver.instance.server_configuration import AUTO, read_affinity, read_governor
 from vnuma.store import facts
 from vnuma.store.samples import iter_samples
 from vnuma.workloads.log_spinlock.settings import LogSpinlock

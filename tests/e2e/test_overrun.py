@@ -23,7 +23,7 @@ from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.start import create_run
 from vnuma.errors import CellsMissing
 from vnuma.store.open import open_store
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 RESTORE_S = 60.0
 

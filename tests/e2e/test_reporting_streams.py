@@ -18,7 +18,7 @@ from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.instance.sql_settings import TCP_PORTS
 from vnuma.errors import PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance import tcp_ports
+from vnuma.sqlserver.instance import server_configuration
 from vnuma.store.samples import iter_samples
 from vnuma.workloads.reporting_streams.settings import REMOTE_SCAN
 
@@ -52,7 +52,9 @@ def measured(steps: Steps, context: Any) -> None:
 def ports(steps: Steps) -> tuple[str | None, frozenset[int]]:
     """SQL Server's port setting, and the ports on which it listens."""
     with connect(sql_server(steps.target)) as connection:
-        return tcp_ports.read_settings(connection).ports, tcp_ports.listening(connection)
+        return server_configuration.read_settings(connection).ports, server_configuration.listening(
+            connection
+        )
 
 
 def rates(steps: Steps) -> list[float]:

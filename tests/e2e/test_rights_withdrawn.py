@@ -12,7 +12,7 @@ from tests.support.looking import give_rights, settings_now, withdraw_rights
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.vm.role import needed_privileges
 from vnuma.domain.vm.setting import TYPED
-from vnuma.store import attempts, runs, vms
+from vnuma.store import attempts, leases, runs
 from vnuma.store.open import open_store
 
 STUDY = "study@vsphere.local"
@@ -23,7 +23,7 @@ def ends(home: Path) -> dict[str, list[str]]:
     """By VM, how each of its attempts ended: the reason, or `valid`."""
     with open_store(f"sqlite:///{home / 'vnuma.db'}").read() as connection:
         run = runs.get_run(connection, "small.1")
-        names = {vm.id: vm.name for vm in vms.vms_of_run(connection, run.id)}
+        names = {vm.id: vm.name for vm in leases.vms_of_run(connection, run.id)}
         found: dict[str, list[str]] = {name: [] for name in names.values()}
         for line in attempts.lines_of_run(connection, run.id):
             found[names[line.vm_id]].append(str(line.reason or line.outcome))

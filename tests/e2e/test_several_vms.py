@@ -13,7 +13,7 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.store import attempts, runs, vms
+from vnuma.store import attempts, leases, runs
 from vnuma.store.open import open_store
 
 Span = tuple[datetime, datetime]
@@ -28,7 +28,7 @@ def measured(vnuma_home: Path) -> Callable[[], dict[str, list[Span]]]:
     def spans() -> dict[str, list[Span]]:
         with open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}").read() as connection:
             run = runs.get_run(connection, "small.1")
-            names = {vm.id: vm.name for vm in vms.vms_of_run(connection, run.id)}
+            names = {vm.id: vm.name for vm in leases.vms_of_run(connection, run.id)}
             found: dict[str, list[Span]] = {name: [] for name in names.values()}
             for line in attempts.lines_of_run(connection, run.id):
                 assert line.ended_at

@@ -18,7 +18,7 @@ from vnuma.assets import asset
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.inventory import read_targets
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance import tcp_ports
+from vnuma.sqlserver.instance import server_configuration
 
 STUDY = "shea2012.yml"
 WHOLE: dict[str, Any] = {"blocks": 6, "a_a": False, "warmups": 0, "iterations": 1}
@@ -40,7 +40,7 @@ def port_setting(folder: Path, running: LabHandle) -> str | None:
     """SQL Server's TcpPort in its registry."""
     target = read_targets(write_inventory(folder, running), ("sql16",))["sql16"]
     with connect(sql_server(target)) as connection:
-        return tcp_ports.read_settings(connection).ports
+        return server_configuration.read_settings(connection).ports
 
 
 def verdict(folder: Path, running: LabHandle, path: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tests.support.postgresql import Cluster
 from tests.support.site import write_study
 from tests.support.sites import samples_of, write_sites
 from vnuma.engine.lease.supervision import Supervisor, claim_supervision
-from vnuma.store import runs, tables, vms
+from vnuma.store import leases, runs, tables
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import RunState
 
@@ -50,7 +50,7 @@ def test_a_site_is_measured_from_there_and_the_rest_by_the_controller(
     assert between is RunState.STOPPED
     with store.read() as connection:
         run = runs.get_run(connection, "small.1")
-        known = {vm.name: (vm.node, vm.at_baseline) for vm in vms.vms_of_run(connection, run.id)}
+        known = {vm.name: (vm.node, vm.at_baseline) for vm in leases.vms_of_run(connection, run.id)}
     assert (run.state, run.simulated is None) == (RunState.FINISHED, False)
     assert known == {"sql-a": (None, True), "sql-b": ("site-b", True)}
     assert samples_of(store, "small.1") == [4, 4]
@@ -110,7 +110,7 @@ def test_a_site_s_process_that_may_not_work_says_why(
 
     assert (refused.code, words in refused.err) == (code, True), refused.text
     with store.read() as connection:
-        assert vms.vms_of_run(connection, runs.get_run(connection, "small.1").id) == ()
+        assert leases.vms_of_run(connection, runs.get_run(connection, "small.1").id) == ()
 
 
 @pytest.mark.parametrize("words", [["run", "small.yml"], ["run", "--resume", "small.1", "--site", "site-b"]])

@@ -38,7 +38,7 @@ from vnuma.engine.run import unsupervised
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.unsupervised import supervising
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
-from vnuma.store import runs, tables, vms
+from vnuma.store import leases, runs, tables
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, StopRequest
 
@@ -197,7 +197,7 @@ def _frozen_without_lock(home: Path, pid: int) -> bool:
     """Freeze a run while it waits for SQL Server; not in the moment in which it holds the VM's lock."""
     store = open_store(f"sqlite:///{home / 'vnuma.db'}")
     with store.read() as connection:
-        (vm,) = vms.vms_of_run(connection, runs.get_run(connection, "small.1").id)
+        (vm,) = leases.vms_of_run(connection, runs.get_run(connection, "small.1").id)
         if progress_of(connection, "small.1").vms[0].step != "guest_ready":
             return False
     family = _family(pid)

@@ -38,7 +38,7 @@ from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.recover import reopen, restore_after_death
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError, WrongServer
-from vnuma.store import cells, facts, leases, runs, vms
+from vnuma.store import cells, facts, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome
 from vnuma.workloads.page_cache import scripts as scripts
@@ -93,7 +93,7 @@ class Machine:
     def context(self, home: Path, shell: LocalShell) -> VmContext:
         """The run and the machine, as the store has it now."""
         with self.store.read() as connection:
-            now = vms.get_vm(connection, self.leased.vm.id)
+            now = leases.get_vm(connection, self.leased.vm.id)
         box = Target(name=now.name)
         return VmContext(self.store, self.leased.run, self.study, now, box, home=home, task_shell=shell)
 
@@ -109,7 +109,7 @@ class Machine:
     def outcome(self) -> tuple[RestoreOutcome | None, bool]:
         """What the store says of it, and whether the run still holds it."""
         with self.store.read() as connection:
-            row = vms.get_vm(connection, self.leased.vm.id)
+            row = leases.get_vm(connection, self.leased.vm.id)
             lease = leases.get_lease(connection, row.vm_key)
         return row.restore_outcome, lease is not None
 
@@ -128,7 +128,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     with store.write() as connection:
         run = runs.create_run(connection, runs.save_study(connection, "held", text), seed=1)
         key = f"{UNSHAPED}{box.identity}"
-        vm = vms.add_vm(connection, run.id, vm_key=key, name="box", path="box", esxi_host="box")
+        vm = leases.add_vm(connection, run.id, vm_key=key, name="box", path="box", esxi_host="box")
         seen = {"numa_balancing": "1", "transparent_hugepages": "madvise"}
         facts.add_vm_facts(connection, vm.id, "machine", seen)
     study = parse_study(text, "study")
@@ -289,7 +289,9 @@ def test_a_vm_without_its_variables_is_not_taken_for_a_machine(machine: Machine)
     """An inventory that lacks vnuma_vcenter must not send a VM's steps to a host by SSH."""
     run = machine.leased.run
     with machine.store.write() as connection:
-        vms.add_vm(connection, run.id, vm_key="vc/vm-1", name="sql16", path="/DC/vm/sql16", esxi_host="esx")
+        leases.add_vm(
+            connection, run.id, vm_key="vc/vm-1", name="sql16", path="/DC/vm/sql16", esxi_host="esx"
+        )
 
     for name, kind in (("sql16", "a VM"), ("box", "a machine")):
         held = Target(name=name) if name == "sql16" else _vm_target(name)
@@ -400,7 +402,7 @@ def test_a_machine_is_restored_by_the_inventory_that_is_used_now(
 def test_a_vm_left_by_a_dead_run_is_not_restored_as_the_machine_of_its_name(machine: Machine) -> None:
     """An inventory that has sql16 as a Linux machine by now: refused before its lease is touched."""
     with machine.store.write() as connection:
-        vm = vms.add_vm(
+        vm = leases.add_vm(
             connection, machine.leased.run.id, vm_key="vc/1", name="sql16", path="/sql16", esxi_host="esx"
         )
 
@@ -426,7 +428,7 @@ def test_a_machine_that_the_run_never_came_to_is_left_as_it_was(machine: Machine
     """Without a baseline nothing was changed there: no script runs, and none is said to have."""
     run, shell = machine.leased.run, LocalShell()
     with machine.store.write() as connection:
-        vm = vms.add_vm(connection, run.id, vm_key="linux/b", name="b", path="b", esxi_host="b")
+        vm = leases.add_vm(connection, run.id, vm_key="linux/b", name="b", path="b", esxi_host="b")
         leases.take_lease(connection, "linux/b", run.id, "ann@site")
 
     context = replace(machine.context(tmp_path, shell), vm=vm, target=Target(name="b"))

@@ -20,7 +20,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.topology.prediction import HostShape, Prediction, predict
 from vnuma.domain.topology.topology import Topology
-from vnuma.store import attempts, baselines, cells, facts, leases, runs, samples, vms
+from vnuma.store import attempts, cells, facts, leases, runs, samples
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Claim, Outcome, RestoreOutcome, Run, RunState, Sample, Vm
 
@@ -195,9 +195,9 @@ def store_of(path: Path, *stories: Story) -> Store:
 def _build_vm(conn: Connection, run: Run, study: Study, story: Story, name: str, index: int) -> None:
     order = plan_cells(study, index)
     path = f"/DC1/vm/{name}"
-    vm = vms.add_vm(conn, run.id, vm_key=f"vc/{name}", name=name, path=path, esxi_host=story.host)
+    vm = leases.add_vm(conn, run.id, vm_key=f"vc/{name}", name=name, path=path, esxi_host=story.host)
     token = leases.take_lease(conn, vm.vm_key, run.id, "ops@ctl1")
-    baselines.save(conn, vm.id, token, {"settings": settings(4), "power": "poweredOn", "host": story.host})
+    cells.save(conn, vm.id, token, {"settings": settings(4), "power": "poweredOn", "host": story.host})
     cells.add_cells(conn, vm.id, order)
     facts.add_vm_facts(conn, vm.id, "host", host_document(story))
     facts.add_vm_facts(conn, vm.id, "vm", vm_document(name))
@@ -206,7 +206,7 @@ def _build_vm(conn: Connection, run: Run, study: Study, story: Story, name: str,
         _run_cell(conn, run, study, story, vm, token, cell)
     if story.state is RunState.FINISHED:
         words = f"{name}: 31 of 31 settings read back equal, powered on"
-        baselines.set_restored(conn, vm.id, token, RestoreOutcome.RESTORED, {"words": words})
+        cells.set_restored(conn, vm.id, token, RestoreOutcome.RESTORED, {"words": words})
 
 
 def _run_cell(

@@ -7,7 +7,7 @@ import pytest
 from tests.report.build import Story, build, study_text
 from vnuma.report.model.model import load_run
 from vnuma.report.model.saturation import Contention, contention
-from vnuma.store import attempts, cells, facts, leases, vms
+from vnuma.store import attempts, cells, facts, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, RunState
 
@@ -19,7 +19,7 @@ def counted(store: Store, *boots: object) -> Contention | str:
     )
     run = build(store, story)
     with store.write() as conn:
-        (vm,) = vms.vms_of_run(conn, run.id)
+        (vm,) = leases.vms_of_run(conn, run.id)
         lease = leases.get_lease(conn, vm.vm_key)
         assert lease
         for boot in boots:

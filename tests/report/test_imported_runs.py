@@ -15,7 +15,7 @@ from vnuma.errors import InputError
 from vnuma.report.archive.write import default_path
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.page.render import write_report
-from vnuma.store import baselines, leases, runs, vms
+from vnuma.store import cells, leases, runs
 from vnuma.store.open import Store, open_store
 
 
@@ -67,7 +67,7 @@ def poisoned(exported: tuple[Store, LoadedRun, Path], tmp_path: Path, trap: Path
 def test_restore_leaves_an_earlier_products_import_alone(poisoned: Store, tmp_path: Path) -> None:
     """Its inventory is gone, no VM of it counts as left, and a name or run asked for is refused."""
     with poisoned.read() as connection:
-        assert baselines.unrestored(connection) == []
+        assert cells.unrestored(connection) == []
         assert runs.get_run(connection, "quick.1").inventory is None
         assert leases.get_lease(connection, "vc/sql16") is None
     assert restore_leftovers(poisoned, RestoreRequest()).problems == []
@@ -86,7 +86,7 @@ def test_nothing_takes_an_imported_run_up(
     url = f"sqlite:///{poisoned.place.path}"
     with poisoned.read() as connection:
         run = runs.get_run(connection, "quick.1")
-        (vm,) = vms.vms_of_run(connection, run.id)
+        (vm,) = leases.vms_of_run(connection, run.id)
     for attempt in (leases.take_lease, leases.raise_token):
         with pytest.raises(InputError, match="was imported"), poisoned.write() as connection:
             attempt(connection, vm.vm_key, run.id, "me")

@@ -21,7 +21,8 @@ from vnuma.report.model.trust import effective_count
 from vnuma.report.model.words import answer_words
 from vnuma.report.page.render import page_text
 from vnuma.report.terminal.run_text import as_text
-from vnuma.store import attempts, cells, facts, leases, vms
+from vnuma.store import attempts, facts, leases
+from vnuma.store.cells import cells_of_run
 from vnuma.store.open import Store
 from vnuma.store.rows import RunState
 
@@ -36,7 +37,7 @@ def begun(
     story = Story(text=text, ms=noisy(sd), stop_after=cells, state=RunState.RUNNING, given_up=given_up)
     run = build(store, story)
     with store.read() as connection:
-        (vm,) = vms.vms_of_run(connection, run.id)
+        (vm,) = leases.vms_of_run(connection, run.id)
         lease = leases.get_lease(connection, vm.vm_key)
     assert lease
     target = Target(
@@ -142,7 +143,7 @@ LOOK_4 = "decided after block 4"
 def left(store: Store, context: VmContext) -> dict[str, str | None]:
     """For each label with cells left out, why."""
     with store.read() as connection:
-        planned = cells.cells_of_run(connection, context.run.id, context.vm.id)
+        planned = cells_of_run(connection, context.run.id, context.vm.id)
     return {cell.label: cell.reason for cell in planned if cell.state == "skipped"}
 
 

@@ -15,7 +15,7 @@ from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.playbook import Played, Result, Step, play, play_each
 from tests.support.site import write_inventory, write_study
-from vnuma.store.types import iso, utc_now
+from vnuma.store.tables import iso, utc_now
 
 
 def create(folder: Path, inventory: Path, **changes: Any) -> str:

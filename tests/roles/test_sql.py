@@ -10,10 +10,9 @@ from tests.conftest import LabFactory
 from tests.support.lab import LabHandle
 from tests.support.playbook import Played, Step, play_each, play_roles
 from tests.support.site import write_inventory
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import fetch, run
-from vnuma.sqlserver.client.sql_server import SqlServer
 
 SMALL = {"sql_dataset_transaction_history_rows": 60, "sql_dataset_sales_order_detail_rows": 50}
 

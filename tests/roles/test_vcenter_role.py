@@ -13,8 +13,8 @@ from tests.vsphere.support import vcenter_of
 from vnuma.domain.vm.role import needed_privileges
 from vnuma.domain.vm.setting import TYPED
 from vnuma.vsphere.connect import connect
-from vnuma.vsphere.privileges import missing_privileges
 from vnuma.vsphere.read import find_vm
+from vnuma.vsphere.surroundings import missing_privileges
 
 STUDY = "study@vsphere.local"
 

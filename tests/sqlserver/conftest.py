@@ -9,9 +9,8 @@ import pytest
 
 from tests.sqlserver.support import SMALL, driver_of, server_of
 from tests.support.lab import LabHandle
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.lab import LabHandle
 from vnuma.errors import DriverMissing
+from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.driver import Driver, DriverKind, discover
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.instance.ready import Clock
 

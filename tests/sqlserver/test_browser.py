@@ -14,9 +14,7 @@ import pytest
 from tests.sqlserver.hostile import NOT_SUPPORTED, Hostile, hostile_server
 from tests.sqlserver.support import driver_of
 from vnuma.errors import LoginRefused, SqlUnreachable
-from vnuma.sqlserver.client.browser import PORT, port_of
-from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.sql_server import SqlServer
+from vnuma.sqlserver.client.connect import PORT, SqlServer, connect, port_of
 
 ADDRESS = "127." + ".".join(map(str, (2 + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255)))
 """A loopback address of this process: SQL Server Browser has one port, and other workers test it too."""

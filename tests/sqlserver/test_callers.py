@@ -11,10 +11,9 @@ import pytest
 
 from tests.sqlserver.support import LabFactory, driver_of, server_of
 from vnuma.errors import ConnectionDropped, MeasurementFailed
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import fetch, run, value
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database.ownership import ForeignDatabase
 from vnuma.sqlserver.instance import call_counters
 from vnuma.workloads.call_volume import workload as call_procedures

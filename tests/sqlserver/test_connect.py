@@ -7,10 +7,9 @@ import pytest
 from tests.sqlserver.support import server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import LoginRefused, PrivilegeMissing, SqlUnreachable
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.query import fetch, value
-from vnuma.sqlserver.client.sql_server import SqlServer
 
 
 def test_a_login_reaches_master_with_autocommit(server: SqlServer) -> None:

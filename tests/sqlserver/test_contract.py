@@ -15,10 +15,9 @@ from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.contract.sql import DATABASE, ask_sql
 from vnuma.contract.suite import Verdict, beliefs
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import run, value
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database.ownership import ForeignDatabase
 
 

@@ -9,11 +9,10 @@ import pytest
 
 from tests.sqlserver.support import SMALL, LabFactory, server_of, vm
 from vnuma.errors import InputError
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import fetch, run, value
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.database.ownership import ForeignDatabase

@@ -13,10 +13,9 @@ from tests.sqlserver.hostile import NOT_SUPPORTED, OFF, Hostile, Seen, hostile_s
 from tests.sqlserver.support import driver_of, server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import CertificateRejected, LoginRefused
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import Encrypt, SqlServer, connect
 from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import value
-from vnuma.sqlserver.client.sql_server import Encrypt, SqlServer
 
 DRIVERS: tuple[DriverKind, ...] = ("freetds", "msodbcsql18")
 PASSWORD = "never on the wire"

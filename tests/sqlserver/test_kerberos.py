@@ -20,10 +20,9 @@ from vnuma.engine.access.target import Target
 from vnuma.engine.doctor.diagnose_vm import tickets
 from vnuma.errors import LoginRefused
 from vnuma.logins import Logins
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import value
-from vnuma.sqlserver.client.sql_server import SqlServer
 
 ACCOUNT = "svc-vnuma"
 STRANGER = "svc-stranger"

@@ -11,24 +11,19 @@ import pytest
 
 from tests.support import tds_server as tds
 from vnuma.errors import SqlFailed, VnumaError
-from vnuma.sqlserver.client import answers, execution
-from vnuma.sqlserver.client.answers import UnexpectedAnswer
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client import execution, query
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
-from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.sqlserver.database import dataset, ownership, scan_tables
+from vnuma.sqlserver.client.query import UnexpectedAnswer
+from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.instance import (
     buffer_pool,
     call_counters,
-    log_writers,
-    other_users,
+    endpoint,
     ready,
-    resource_pool,
     rule_facts,
     server,
     server_configuration,
-    spinlocks,
-    tcp_ports,
 )
 from vnuma.workloads.log_spinlock import load as log_load
 from vnuma.workloads.reporting_streams import tran_stats
@@ -50,26 +45,26 @@ READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "waiting CPUs": log_load.waiting_cpus,
     "rows of a load": lambda c: log_load.count_rows(c, "disk"),
     "room": lambda c: log_load.make_room(c, "vnuma_study", data_mb=1, log_mb=1),
-    "log writers": log_writers.read_log_writers,
+    "log writers": call_counters.read_log_writers,
     "state": lambda c: ownership.require_ours(c, "vnuma_study"),
     "version": ownership.major_version,
     "marker": ownership.read_marker,
     "clocks": ready.read_ticks,
     "guest's CPU": lambda c: ready.guest_cpu_percent(c, ready.Reading(1, 1, 1, 1)),
-    "governor": resource_pool.read_governor,
-    "edition": resource_pool.has_governor,
-    "memory": scan_tables.committed_target_mb,
+    "governor": server_configuration.read_governor,
+    "edition": server_configuration.has_governor,
+    "memory": dataset.committed_target_mb,
     "server": server.read_server,
     "soft-NUMA": server_configuration.read_soft_numa,
-    "spinlocks": spinlocks.read_counters,
-    "ports": tcp_ports.read_settings,
-    "listening": tcp_ports.listening,
-    "arrival": tcp_ports.arrival,
-    "platform": tcp_ports.is_linux,
+    "spinlocks": call_counters.read_counters,
+    "ports": server_configuration.read_settings,
+    "listening": server_configuration.listening,
+    "arrival": server_configuration.arrival,
+    "platform": server_configuration.is_linux,
     "topology": server.read_topology,
     "reporting tables": lambda c: tran_stats.prepare(c, "vnuma_study", 10),
     "dataset": lambda c: dataset.verify(c, dataset.DatasetSpec()),
-    "use": other_users.read_use,
+    "use": endpoint.read_use,
     "waits": execution.session_waits,
 }
 KNOWN = (
@@ -180,7 +175,7 @@ def test_a_view_without_known_columns_is_named(fake: tds.TdsServer, opened: pyod
     fake.answer = answer
 
     with pytest.raises(UnexpectedAnswer, match=r"no column cpu_count.*sys\.dm_os_sys_info") as lacking:
-        answers.read_one(opened, "sys.dm_os_sys_info", ("socket_count",), needed={"cpu_count": int})
+        query.read_one(opened, "sys.dm_os_sys_info", ("socket_count",), needed={"cpu_count": int})
 
     assert len(asked) == 1
     assert isinstance(lacking.value, SqlFailed)

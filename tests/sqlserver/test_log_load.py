@@ -13,13 +13,12 @@ from tests.sqlserver.support import LabFactory, server_of, vm
 from tests.support.lab import LabHandle, start_lab
 from vnuma.domain.study.study import Dataset
 from vnuma.errors import MeasurementFailed, PlacementNotProven
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, run_all, value
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset, ownership
-from vnuma.sqlserver.instance import log_writers, resource_pool
+from vnuma.sqlserver.instance import call_counters, server_configuration
 from vnuma.sqlserver.instance.server_configuration import (
     AUTO,
     affinity_to,
@@ -98,8 +97,8 @@ def test_ten_sessions_begin_together_and_their_rows_are_there(
 
 def test_workers_away_from_the_log_writer_take_longer(server: SqlServer, control: pyodbc.Connection) -> None:
     """Found, left out, verified; the lab's truth is 1.55 times the time and 4.5 times the spins."""
-    writers = log_writers.read_log_writers(control)
-    found = log_writers.worker_cpus(writers, cpus_by_memory_node(control))
+    writers = call_counters.read_log_writers(control)
+    found = call_counters.worker_cpus(writers, cpus_by_memory_node(control))
     assert found is not None
     assert [(writer.memory_node_id, writer.status) for writer in writers] == [(0, "HIDDEN ONLINE")]
     assert found.left_out == (0, 8)
@@ -171,12 +170,12 @@ def test_the_pool_is_made_bound_and_taken_away(control: pyodbc.Connection, enabl
     run(control, f"ALTER RESOURCE GOVERNOR {'RECONFIGURE' if enabled else 'DISABLE'}")
     run(control, "USE master")
     for percent in (50, 50, 40):
-        resource_pool.hold(control, DATABASE, percent)
-        now = resource_pool.read_governor(control)
+        server_configuration.hold(control, DATABASE, percent)
+        now = server_configuration.read_governor(control)
         assert (now.enabled, now.pool_percent, now.bound) == (True, percent, (DATABASE,))
-    resource_pool.remove(control, enabled=enabled)
+    server_configuration.remove(control, enabled=enabled)
 
-    now = resource_pool.read_governor(control)
+    now = server_configuration.read_governor(control)
     assert (now.enabled, now.pool_percent, now.bound) == (enabled, None, ())
 
 
@@ -221,6 +220,6 @@ def test_a_pool_that_is_there_and_pending_changes_are_reported(lab: LabFactory) 
         run(connection, "CREATE RESOURCE POOL somebodys")
     assert "Changes to the Resource Governor are waiting" in found_by(running)
     with connect(server_of(running)) as connection:
-        run(connection, f"CREATE RESOURCE POOL {resource_pool.POOL}")
+        run(connection, f"CREATE RESOURCE POOL {server_configuration.POOL}")
         run(connection, "ALTER RESOURCE GOVERNOR RECONFIGURE")
     assert "The resource pool vnuma_pool already exists" in found_by(running)

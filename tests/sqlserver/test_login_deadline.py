@@ -13,12 +13,11 @@ from tests.sqlserver.authority import Authority
 from tests.sqlserver.hostile import OFF, ON, Hostile, Phase, Seen, Trouble, hostile_server
 from tests.sqlserver.support import LabFactory, driver_of, server_of
 from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.certificate import turn
+from vnuma.sqlserver.client.connect import Encrypt, SqlServer, connect
 from vnuma.sqlserver.client.deadline import shut_down
 from vnuma.sqlserver.client.driver import DriverKind
-from vnuma.sqlserver.client.login_deadline import turn
 from vnuma.sqlserver.client.query import value
-from vnuma.sqlserver.client.sql_server import Encrypt, SqlServer
 
 TIMEOUT_S = 1.0
 AT_MOST_S = 4.0

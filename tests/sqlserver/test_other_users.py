@@ -8,7 +8,7 @@ from tests.sqlserver.support import LabFactory, server_of, vm
 from vnuma.domain.vm.surroundings import ServerUse
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.instance.other_users import read_use
+from vnuma.sqlserver.instance.endpoint import read_use
 
 
 def test_a_server_of_our_own_is_used_by_nobody(connection: pyodbc.Connection) -> None:

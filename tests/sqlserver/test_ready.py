@@ -11,9 +11,8 @@ from tests.sqlserver.support import HurriedClock, LabFactory, server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import AccountRefused, DatabaseMissing, LoginRefused, SqlTimeout
 from vnuma.logins import Logins
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import ServerError
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance.ready import QuietRule, wait_ready
 
 NO_QUIET = QuietRule(cpu_percent=10, for_s=0, timeout_s=1)

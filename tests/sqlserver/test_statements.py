@@ -11,9 +11,8 @@ import pytest
 
 from tests.support.cut import Forwarder, How
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.query import run, value
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import Statement, timed
 from vnuma.sqlserver.instance import plan
 

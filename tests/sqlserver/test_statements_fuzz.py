@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.sqlserver.support import driver_of
 from tests.support import tds_server as tds
 from vnuma.errors import SqlUnreachable, VnumaError
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.query import fetch, run, value
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import CHECK, timed
 from vnuma.sqlserver.client.timing import Statement as Asked
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from vnuma.domain.study.order import PlannedCell
-from vnuma.store import baselines, cells, leases, runs, vms
+from vnuma.store import cells, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, Run, Sample, Vm
 
@@ -45,9 +45,9 @@ def new_vm(
     run = run or new_run(store)
     with store.write() as conn:
         path = f"/DC/vm/{name}"
-        vm = vms.add_vm(conn, run.id, vm_key=key, name=name, path=path, esxi_host=host, node=node)
+        vm = leases.add_vm(conn, run.id, vm_key=key, name=name, path=path, esxi_host=host, node=node)
         token = leases.take_lease(conn, key, run.id, "ops@ctl1")
-        baselines.save(conn, vm.id, token, {"numCPUs": 16})
+        cells.save(conn, vm.id, token, {"numCPUs": 16})
         plan = [(block, arm) for block in range(blocks) for arm in range(arms)]
         cells.add_cells(
             conn,

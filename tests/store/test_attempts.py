@@ -17,7 +17,7 @@ from vnuma.store import attempts, cells, facts, leases, tables
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
 from vnuma.store.rows import CellState, Outcome, Sample
-from vnuma.store.types import canonical_json
+from vnuma.store.tables import canonical_json
 
 
 def test_what_an_attempt_was_and_saw_is_read_back(store: Store) -> None:

@@ -14,9 +14,9 @@ from vnuma.engine.access.places import audit_file
 from vnuma.engine.audit.log import Journal, audit_lines
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.errors import StoreError, UsageError
-from vnuma.store import leases, runs, tables, vms
+from vnuma.store import leases, runs, tables
 from vnuma.store import samples as sample_rows
-from vnuma.store.copy_rows import copy_store
+from vnuma.store.one_run import copy_store
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import RunState
 
@@ -67,7 +67,7 @@ def test_baseline_lease_and_audit_log_come_with_it(old: Store, postgresql: Clust
     assert copy.code == 0, copy.text
     with old.read() as before, new.read() as after:
         run = runs.get_run(before, "other.1")
-        assert vms.vms_of_run(after, run.id) == vms.vms_of_run(before, run.id)
+        assert leases.vms_of_run(after, run.id) == leases.vms_of_run(before, run.id)
         assert leases.get_lease(after, "vc/2") == leases.get_lease(before, "vc/2")
     assert audit_lines(new, None) == audit_lines(old, None)
     assert audit_file(new.place).read_bytes() == audit_file(old.place).read_bytes()

@@ -16,8 +16,8 @@ from tests.sqlserver.authority import Authority
 from tests.support import postgresql as server
 from tests.support.postgresql import Cluster
 from vnuma.errors import StoreError
-from vnuma.store.encryption import encryption
 from vnuma.store.open import open_store
+from vnuma.store.place import encryption
 
 LIBPQ = 160000
 NAME = "db.example.com"

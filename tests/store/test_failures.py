@@ -22,8 +22,7 @@ from vnuma.errors import StoreAway, StoreError, StoreUnwritable
 from vnuma.store import open as open_module
 from vnuma.store import runs, tables
 from vnuma.store.open import Store, default_url, open_store
-from vnuma.store.postgresql import Patience
-from vnuma.store.translate import is_away
+from vnuma.store.postgresql import Patience, is_away
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from sqlalchemy.exc import OperationalError
 from tests.support.frozen_link import FrozenLink
 from tests.support.postgresql import Cluster, database_of
 from vnuma.errors import StoreAway, StoreError
-from vnuma.store import bounded_connection, runs
 from vnuma.store import postgresql as store_postgresql
+from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.place import parse_place
 from vnuma.store.postgresql import LONG_WORK, Patience, close_kept, postgresql_engine
@@ -38,8 +38,8 @@ def store(url: str) -> Store:
 @pytest.fixture
 def link(postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FrozenLink]:
     """A link that can freeze, and a patience that ends soon."""
-    monkeypatch.setattr(bounded_connection, "BEGIN_S", 1.0)
-    monkeypatch.setattr(bounded_connection, "SILENCE_S", 1.0)
+    monkeypatch.setattr(store_postgresql, "BEGIN_S", 1.0)
+    monkeypatch.setattr(store_postgresql, "SILENCE_S", 1.0)
     monkeypatch.setattr(Patience, "LIMIT_S", 0.5)
     with FrozenLink(tmp_path, postgresql.folder) as link:
         yield link

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from tests.store.build import claim, new_run, new_vm, samples
 from vnuma.errors import LeaseLost, StoreError, VmHeld
-from vnuma.store import attempts, baselines, cells, leases, runs, vms
+from vnuma.store import attempts, cells, leases, runs
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
 from vnuma.store.rows import Outcome, RestoreOutcome, RunState
@@ -53,13 +53,13 @@ def test_an_ended_run_that_put_its_vm_back_can_be_followed(store: Store) -> None
     """A lease that was merely not released does not block forever; the old token ends."""
     leased = new_vm(store)
     with store.write() as conn:
-        baselines.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
+        cells.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
         runs.set_run_state(conn, leased.run.id, RunState.FINISHED)
     rival = new_run(store)
     with store.write() as conn:
         assert leases.take_lease(conn, "vc/1", rival.id, "eve@ctl2") > leased.token
     with store.write() as conn, pytest.raises(LeaseLost):
-        vms.leased_vm(conn, leased.vm.id, leased.token)
+        leases.leased_vm(conn, leased.vm.id, leased.token)
 
 
 def test_the_same_run_takes_its_lease_again_with_a_new_token(store: Store) -> None:
@@ -81,7 +81,7 @@ def test_a_token_never_comes_back(store: Store) -> None:
         leases.release_lease(conn, "vc/1", leased.token)
         assert leases.get_lease(conn, "vc/1") is None
     with store.write() as conn, pytest.raises(LeaseLost):
-        vms.leased_vm(conn, leased.vm.id, leased.token)
+        leases.leased_vm(conn, leased.vm.id, leased.token)
     with store.write() as conn:
         assert leases.take_lease(conn, "vc/1", leased.run.id, "ops@ctl1") > leased.token
 
@@ -110,8 +110,8 @@ def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
         lambda conn: attempts.set_step(conn, attempt, old, "power_on"),
         lambda conn: attempts.save_effective(conn, attempt, old, {"nodes": 1}),
         lambda conn: attempts.finish(conn, attempt, old, Outcome.VALID),
-        lambda conn: baselines.set_restored(conn, leased.vm.id, old, RestoreOutcome.RESTORED),
-        lambda conn: baselines.mark_changing(conn, leased.vm.id, old),
+        lambda conn: cells.set_restored(conn, leased.vm.id, old, RestoreOutcome.RESTORED),
+        lambda conn: cells.mark_changing(conn, leased.vm.id, old),
         lambda conn: cells.interrupt_attempts(conn, leased.vm.id, old),
         lambda conn: cells.skip_cells(conn, leased.vm.id, old, reason="limit"),
         lambda conn: cells.claim_next(conn, leased.vm.id, old, 2, exclusive_host=True),
@@ -138,9 +138,9 @@ def test_a_baseline_is_written_once(store: Store) -> None:
     """A second baseline is refused and the first stays."""
     leased = new_vm(store)
     with pytest.raises(StoreError, match="already has a baseline"), store.write() as conn:
-        baselines.save(conn, leased.vm.id, leased.token, {"numCPUs": 2})
+        cells.save(conn, leased.vm.id, leased.token, {"numCPUs": 2})
     with store.read() as conn:
-        assert vms.get_vm(conn, leased.vm.id).baseline == {"numCPUs": 16}
+        assert leases.get_vm(conn, leased.vm.id).baseline == {"numCPUs": 16}
 
 
 @pytest.mark.parametrize(
@@ -153,17 +153,17 @@ def test_the_database_itself_keeps_the_baseline(store: Store, statement: str) ->
     with pytest.raises(StoreError, match="a baseline is written once"), store.write() as conn:
         conn.execute(text(statement))
     with store.read() as conn:
-        assert vms.get_vm(conn, leased.vm.id).baseline == {"numCPUs": 16}
+        assert leases.get_vm(conn, leased.vm.id).baseline == {"numCPUs": 16}
 
 
 def test_a_vm_without_a_baseline_may_not_be_changed(store: Store) -> None:
     """No claim before there is something to restore."""
     run = new_run(store)
     with store.write() as conn:
-        vm = vms.add_vm(conn, run.id, vm_key="vc/1", name="sql16", path="/DC/vm/sql16", esxi_host="esx01")
+        vm = leases.add_vm(conn, run.id, vm_key="vc/1", name="sql16", path="/DC/vm/sql16", esxi_host="esx01")
         token = leases.take_lease(conn, "vc/1", run.id, "ops@ctl1")
     with pytest.raises(StoreError, match="no baseline"), store.write() as conn:
-        baselines.mark_changing(conn, vm.id, token)
+        cells.mark_changing(conn, vm.id, token)
 
 
 def test_a_vm_is_owed_a_restore_until_one_is_settled(store: Store) -> None:
@@ -175,9 +175,9 @@ def test_a_vm_is_owed_a_restore_until_one_is_settled(store: Store) -> None:
         (RestoreOutcome.RESTORED, True),
     ]:
         with store.write() as conn:
-            baselines.set_restored(conn, leased.vm.id, leased.token, outcome, {"settings": 31})
-            listed = [one for one in baselines.unrestored(conn) if not one[0].at_baseline]
-            vm = vms.get_vm(conn, leased.vm.id)
+            cells.set_restored(conn, leased.vm.id, leased.token, outcome, {"settings": 31})
+            listed = [one for one in cells.unrestored(conn) if not one[0].at_baseline]
+            vm = leases.get_vm(conn, leased.vm.id)
         assert (vm.restore_outcome, vm.restore_detail, vm.at_baseline) == (outcome, {"settings": 31}, settled)
         assert [(one.name, run.name) for one, run in listed] == ([] if settled else [("sql16", "quick.1")])
 
@@ -186,13 +186,13 @@ def test_a_claim_after_a_restore_owes_the_next_one(store: Store) -> None:
     """A run that was stopped, restored and resumed must restore its VM again."""
     leased = new_vm(store, arms=1)
     with store.write() as conn:
-        baselines.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
+        cells.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
     claim(store, leased)
     with store.read() as conn:
-        vm = vms.get_vm(conn, leased.vm.id)
+        vm = leases.get_vm(conn, leased.vm.id)
         assert not vm.at_baseline
         assert vm.restore_outcome is None
-        assert [one for one, _ in baselines.unrestored(conn)] == [vm]
+        assert [one for one, _ in cells.unrestored(conn)] == [vm]
 
 
 def test_the_vms_of_a_run_are_listed_as_they_were_added(store: Store) -> None:
@@ -201,4 +201,4 @@ def test_the_vms_of_a_run_are_listed_as_they_were_added(store: Store) -> None:
     added = [new_vm(store, run, key=f"vc/{name}", name=name).vm.id for name in ("b", "a")]
     new_vm(store, new_run(store), key="vc/other", name="other")
     with store.read() as conn:
-        assert [vm.id for vm in vms.vms_of_run(conn, run.id)] == added
+        assert [vm.id for vm in leases.vms_of_run(conn, run.id)] == added

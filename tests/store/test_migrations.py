@@ -19,12 +19,11 @@ from sqlalchemy import text
 from tests.store.build import START, new_vm
 from tests.support.postgresql import Cluster
 from vnuma.errors import StoreError
-from vnuma.store import attempts, cells, facts, leases, runs, samples, sites, tables, vms
-from vnuma.store.migrate import alembic_config
+from vnuma.store import attempts, cells, facts, leases, runs, samples, sites, tables
+from vnuma.store.migrate import HEAD, VERSION_TABLE, alembic_config, current_revision
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.place import parse_place
 from vnuma.store.rows import CellState, Outcome
-from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision
 
 DATA = Path(__file__).parent / "data"
 OLD_REVISIONS = sorted(folder.name for folder in DATA.iterdir())
@@ -54,7 +53,7 @@ def test_an_older_store_is_upgraded_with_everything_in_it(url: str, revision: st
     store = open_store(url, create=False)
     with store.read() as conn:
         run = runs.get_run(conn, "quick.1")
-        (vm,) = vms.vms_of_run(conn, run.id)
+        (vm,) = leases.vms_of_run(conn, run.id)
         lease = leases.get_lease(conn, "vc/1")
         states = [cell.state for cell in cells.cells_of_run(conn, run.id)]
         outcomes = [attempt.outcome for attempt in attempts.attempts_of_run(conn, run.id)]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.store.build import claim, new_run, new_vm
 from vnuma.errors import InputError, LeaseLost, StoreError
-from vnuma.store import baselines, facts, runs, sites, vms
+from vnuma.store import cells, facts, leases, runs, sites
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import RunState, StopRequest
 
@@ -159,19 +159,19 @@ def test_a_step_reads_what_the_single_reads_give(store: Store, node: str | None)
         sites.add_sites(conn, run.id, ["site-b"])
         runs.touch_supervisor(conn, runs.at_site(conn, run, "site-b"), pid=7, host="b")
         runs.touch_supervisor(conn, run, pid=8, host="a")
-        baselines.correct(conn, leased.vm.id, leased.token, {"numCPUs": 8})
+        cells.correct(conn, leased.vm.id, leased.token, {"numCPUs": 8})
 
     with store.read() as conn:
         single = runs.get_run(conn, run.name)
         expected = (
             runs.at_site(conn, single, node),
             runs.get_study(conn, single.study_id),
-            vms.vm_named(conn, run.id, "sql16"),
+            leases.vm_named(conn, run.id, "sql16"),
         )
-        assert vms.vm_at_work(conn, run.name, "sql16") == expected
+        assert leases.vm_at_work(conn, run.name, "sql16") == expected
         assert expected[0].supervisor_pid == (7 if node == "site-b" else 8)
-        assert vms.vm_at_work(conn, run.name, "sql18") is None
-        assert vms.vm_at_work(conn, "quick.9", "sql16") is None
+        assert leases.vm_at_work(conn, run.name, "sql18") is None
+        assert leases.vm_at_work(conn, "quick.9", "sql16") is None
 
 
 def test_a_step_reads_no_imported_run(store: Store) -> None:
@@ -183,8 +183,8 @@ def test_a_step_reads_no_imported_run(store: Store) -> None:
         facts.add_run_facts(conn, imported.id, runs.IMPORTED, {"file": "a.zip"})
 
     with store.read() as conn:
-        assert vms.vm_at_work(conn, imported.name, "sql16") is None
-        assert vms.vm_at_work(conn, own.name, "sql16") is not None
+        assert leases.vm_at_work(conn, imported.name, "sql16") is None
+        assert leases.vm_at_work(conn, own.name, "sql16") is not None
         with pytest.raises(InputError, match="imported"):
             runs.refuse_imported(conn, imported.id)
         runs.refuse_imported(conn, own.id)

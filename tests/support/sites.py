@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
-from vnuma.store import attempts, runs, vms
+from vnuma.store import attempts, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.samples import iter_samples
 
@@ -30,4 +30,4 @@ def samples_of(store: Store, run: str) -> list[int]:
         lines = attempts.lines_of_run(connection, row.id)
         vm_of = {line.id: line.vm_id for line in lines if line.outcome == "valid"}
         kept = [vm_of.get(item.attempt_id) for item in iter_samples(connection, row.id)]
-        return [kept.count(vm.id) for vm in vms.vms_of_run(connection, row.id)]
+        return [kept.count(vm.id) for vm in leases.vms_of_run(connection, row.id)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.vsphere.support import LabFactory, Login
 from vnuma.domain.vm.role import needed_privileges
-from vnuma.vsphere.privileges import missing_privileges
 from vnuma.vsphere.read import find_vm
+from vnuma.vsphere.surroundings import missing_privileges
 
 NEEDED = needed_privileges(["numCPUs", "cpuAffinity", "memoryMB", "numa.vcpu.min"])
 

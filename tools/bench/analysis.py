@@ -20,7 +20,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.report.model.model import load_run
 from vnuma.report.page.render import page_text
-from vnuma.store import cells, runs, tables, vms
+from vnuma.store import cells, leases, runs, tables
 from vnuma.store.open import default_url, open_store
 from vnuma.store.rows import RunState
 
@@ -71,7 +71,7 @@ def _write(url: str, vm_count: int, iterations: int) -> None:
     with open_store(url).write() as conn:
         run = runs.create_run(conn, runs.save_study(conn, study.name, text), seed=7, simulated="bench")
         for index, name in enumerate(names):
-            vm = vms.add_vm(conn, run.id, vm_key=name, name=name, path=f"/{name}", esxi_host="esx01")
+            vm = leases.add_vm(conn, run.id, vm_key=name, name=name, path=f"/{name}", esxi_host="esx01")
             planned = plan_cells(study, index)
             cells.add_cells(conn, vm.id, planned)
             for cell in (item for item in cells.cells_of_run(conn, run.id) if item.vm_id == vm.id):

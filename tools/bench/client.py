@@ -13,9 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import Statement, timed
 
 

@@ -17,11 +17,8 @@ from statistics import median
 from tools.bench.figure import Figure, below, not_evaluated, spread
 from tools.bench.labs import BenchLab, described
 from vnuma.errors import DriverMissing
-from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.connection_string import connection_string, driver_files
+from vnuma.sqlserver.client.connect import SqlServer, connect, connection_string, driver_files, install
 from vnuma.sqlserver.client.driver import DriverKind
-from vnuma.sqlserver.client.driver_files import install
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.workloads.cross_join.workload import cross_join

@@ -15,8 +15,8 @@ from typing import Any
 
 from tools.bench.startup import VNUMA
 from vnuma import assets, lab
+from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.driver import discover
-from vnuma.sqlserver.client.sql_server import SqlServer
 
 Scenario = dict[str, Any]
 

@@ -28,7 +28,7 @@ from vnuma.errors import VnumaError
 from vnuma.lab import faults
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.database.dataset import drop
-from vnuma.store.types import iso
+from vnuma.store.tables import iso
 
 CODES: Mapping[Strike, frozenset[int]] = {
     Strike.INT: frozenset({130}),

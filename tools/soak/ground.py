@@ -23,7 +23,7 @@ from tests.support.sql_relay import SqlRelay, sql_relay
 from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
 from vnuma.engine.audit.log import verify_store
-from vnuma.store import attempts, cells, leases, runs, samples, vms
+from vnuma.store import attempts, cells, leases, runs, samples
 from vnuma.store.open import Store
 from vnuma.store.rows import CellState
 
@@ -161,7 +161,7 @@ def _altered(lab: LabHandle, store: Store, run_name: str, before: dict[str, Any]
     """
     with store.read() as connection:
         run = runs.get_run(connection, run_name)
-        rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
+        rows = {row.name: row for row in leases.vms_of_run(connection, run.id)}
         held = {name: leases.get_lease(connection, row.vm_key) for name, row in rows.items()}
     wrong, seen = [], settings_of(lab, list(before))
     for name, wanted in before.items():

@@ -16,7 +16,7 @@ from tests.support.lab import LabHandle
 from tools.bench.processes import PROC, descendants
 from tools.soak.points import Stage, Victim
 from vnuma.errors import VnumaError
-from vnuma.store import attempts, runs, vms
+from vnuma.store import attempts, leases, runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import AttemptLine
 
@@ -113,7 +113,7 @@ class Watch:
         try:
             with self.store.read() as connection:
                 run = runs.get_run(connection, self._run)
-                names = {row.id: row.name for row in vms.vms_of_run(connection, run.id)}
+                names = {row.id: row.name for row in leases.vms_of_run(connection, run.id)}
                 lines = attempts.lines_of_run(connection, run.id)
                 stored = connection.execute(
                     text("SELECT attempt_id, count(*) FROM sample GROUP BY attempt_id")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def run_to_end(work: Work, follow: list[Listener], notifier: Notifier) -> None:
     """Run it, show the outcome, and notify people. Raises the error that decides the exit code."""
     from vnuma.engine.run.supervise import supervise
-    from vnuma.store.types import utc_now
+    from vnuma.store.tables import utc_now
 
     store, run = work.store, work.run
     events, since = EventLog(*follow, notifier.hear), utc_now()

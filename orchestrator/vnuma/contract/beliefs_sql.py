@@ -8,8 +8,8 @@ import pytest
 
 from vnuma.contract.sql import AskedSql
 from vnuma.contract.suite import Differs, expect, source
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.statistics_time import EXECUTION, PARSE_AND_COMPILE, parse_messages
+from vnuma.sqlserver.client import query
+from vnuma.sqlserver.client.timing import EXECUTION, PARSE_AND_COMPILE, parse_messages
 from vnuma.sqlserver.instance.record import SINCE, VIEWS
 
 _DOCS = "https://learn.microsoft.com/sql/"
@@ -193,14 +193,14 @@ def test_fact_schedulers_counted(asked: AskedSql) -> None:
 def test_fact_own_connection(asked: AskedSql) -> None:
     """A TCP session finds itself once in sys.dm_exec_connections, with address and port of the server."""
     own = "SELECT local_net_address, local_tcp_port FROM sys.dm_exec_connections WHERE session_id = @@SPID"
-    expect([bool(address) for address, _port in answers.rows(asked.connection, own, str, int)], [True])
+    expect([bool(address) for address, _port in query.rows(asked.connection, own, str, int)], [True])
 
 
 @source(f"{_DMV}dm-os-sys-info-transact-sql")
 def test_fact_ticks_run_on(asked: AskedSql) -> None:
     """ms_ticks lies after sqlserver_start_time_ms_ticks: their difference is how long SQL Server is up."""
     ticks = "SELECT ms_ticks, sqlserver_start_time_ms_ticks FROM sys.dm_os_sys_info"
-    now, start = answers.row(asked.connection, ticks, int, int)
+    now, start = query.row(asked.connection, ticks, int, int)
     expect(now > start, True)
 
 

@@ -9,12 +9,10 @@ from typing import Any
 
 from vnuma.contract.suite import Answers, Differs, Judged, Verdict, ask
 from vnuma.errors import VnumaError
-from vnuma.sqlserver.client.answers import UnexpectedAnswer
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import natives
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import Row, fetch, run, value
-from vnuma.sqlserver.client.sql_server import SqlServer
+from vnuma.sqlserver.client.query import Row, UnexpectedAnswer, fetch, run, value
 from vnuma.sqlserver.database import dataset_sql, ownership
 from vnuma.sqlserver.instance.record import Event, events, kinds
 from vnuma.words.provenance import scenario_of

@@ -47,7 +47,7 @@ from vnuma.errors import (
     VmHeld,
     VnumaError,
 )
-from vnuma.store import attempts, cells, facts, runs, vms
+from vnuma.store import attempts, cells, facts, leases, runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Outcome, Run, RunState
 from vnuma.vsphere import apply, power, read
@@ -403,7 +403,7 @@ def _create(
             connection, saved, seed=study.design.seed, simulated=simulated, inventory=str(inventory.resolve())
         )
         facts.add_run_facts(connection, run.id, runs.CONTRACT, {"measures": "nothing"})
-        row = vms.add_vm(
+        row = leases.add_vm(
             connection, run.id, vm_key=vm.key, name=target.name, path=vm.path, esxi_host=vm.host_name
         )
         label = study.labels[0]

@@ -18,7 +18,7 @@ from vnuma.report.page.template import environment
 from vnuma.serve.figures import Figures, Kept
 from vnuma.serve.reader import Reader, View
 from vnuma.store import audit
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 from vnuma.words.plain_text import counted, duration
 from vnuma.words.provenance import banner, kind
 

@@ -16,7 +16,7 @@ from vnuma.store import runs
 from vnuma.store.change_detection import run_marks
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 POLL_S = 2.0
 """How often the store is polled for changes while somebody watches, in seconds."""

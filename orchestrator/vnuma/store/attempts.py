@@ -15,7 +15,7 @@ from vnuma.errors import StoreError
 from vnuma.store import facts, tables
 from vnuma.store.leases import AttemptOwner, check_attempt
 from vnuma.store.rows import Attempt, AttemptLine, CellState, Outcome
-from vnuma.store.types import record_of, utc_now
+from vnuma.store.tables import record_of, utc_now
 
 _attempt = tables.attempt.c
 _cell = tables.cell.c

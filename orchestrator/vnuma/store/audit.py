@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, insert, select
 
 from vnuma.store import tables
-from vnuma.store.types import record_of
+from vnuma.store.tables import record_of
 
 _audit = tables.audit.c
 _LINES = select(tables.audit, tables.run.c.name.label("run")).join(

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert, select, text, update
 
 from vnuma.checks.check_history import RecordedCheck, StandingFinding
 from vnuma.store import tables
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 _check, _finding = tables.estate_check.c, tables.estate_finding.c
 

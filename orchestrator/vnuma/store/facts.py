@@ -10,7 +10,7 @@ from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import check_attempt, ownership
 from vnuma.store.rows import Fact
-from vnuma.store.types import record_of, utc_now
+from vnuma.store.tables import record_of, utc_now
 
 CLIENT = "client"
 """Scope of the client's properties that affect times, where a node calls a VM's SQL Server; the run's own

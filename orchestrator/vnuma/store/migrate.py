@@ -16,25 +16,93 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, insert, text
+from sqlalchemy import Connection, Engine, column, insert, inspect, select, table, text
 
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError, UsageError
-from vnuma.store import tables
 from vnuma.store.place import POSTGRESQL_FORM, Place, parse_place
-from vnuma.store.postgresql import LONG_WORK, postgresql_engine
-from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision, refuse_newer
-from vnuma.store.tables import schema_history
-from vnuma.store.translate import translated
-from vnuma.store.types import utc_now
+from vnuma.store.postgresql import LONG_WORK, postgresql_engine, translated
+from vnuma.store.tables import (
+    attempt,
+    cell,
+    estate_finding,
+    lease,
+    metadata,
+    run,
+    schema_history,
+    site,
+    utc_now,
+    vm,
+)
+
+HEAD = "0011"
+"""The newest revision in `migrations/versions`."""
+
+VERSION_TABLE = "vnuma_schema_version"
+"""Alembic's version table, with our name, since a PostgreSQL database may contain other products' too."""
+
+
+def current_revision(conn: Connection) -> str | None:
+    """The store's revision; None if there is no store yet."""
+    if not inspect(conn).has_table(VERSION_TABLE):
+        return None
+    return conn.scalar(select(column("version_num")).select_from(table(VERSION_TABLE)))
+
+
+def refuse_newer(conn: Connection, revision: str | None, place: Place) -> None:
+    """Raise StoreError for a store of a newer version, which may contain what we cannot read."""
+    if revision is None or revision <= HEAD:
+        return
+    writer = conn.scalar(
+        select(schema_history.c.product_version).order_by(schema_history.c.revision.desc()).limit(1)
+    )
+    raise StoreError(
+        f"This store was written by vnuma {writer}: {place} has schema {revision}, and vnuma "
+        f"{__version__} supports schemas up to {HEAD}.",
+        fix=f"Install vnuma {writer} or newer. Nothing was changed.",
+    )
+
+
+def refuse_foreign(conn: Connection, place: Place) -> None:
+    """Raise StoreError for a SQLite file that belongs to another program."""
+    tables = inspect(conn).get_table_names()
+    if tables:
+        raise StoreError(
+            f"{place} is a SQLite database of another program (it contains the table '{tables[0]}').",
+            fix="Name another file for the store. Nothing was changed.",
+        )
+
+
+def no_store(place: Place) -> StoreError:
+    """The error for a store that does not exist and may not be created."""
+    what = "that file does not exist" if place.is_sqlite and not place.path.exists() else "it has no tables"
+    return StoreError(
+        f"There is no store at {place}: {what}.",
+        fix="Check --store and VNUMA_STORE. vnuma run STUDY creates a store.",
+    )
+
+
+def needs_upgrade(engine: Engine, place: Place, *, create: bool) -> bool:
+    """Whether to migrate, by one or two small queries. Raises StoreError when the store may not be used."""
+    with engine.connect() as conn, conn.begin():
+        revision = current_revision(conn)
+        refuse_newer(conn, revision, place)
+        if revision is not None:
+            return revision != HEAD
+        if place.is_sqlite:
+            refuse_foreign(conn, place)
+    if not create:
+        raise no_store(place)
+    return True
+
 
 CHANGED = (
-    *(tables.run, tables.site, tables.vm, tables.lease, tables.cell, tables.attempt),
-    tables.estate_finding,
+    *(run, site, vm, lease, cell, attempt),
+    estate_finding,
 )
 """Tables with updates. In all others, including the audit log and the samples, rows are written once."""
 
-_OWN = (VERSION_TABLE, tables.schema_history.name)
+_OWN = (VERSION_TABLE, schema_history.name)
 """Written by migrations, read by everybody."""
 
 _LONGEST_NAME = 63
@@ -113,7 +181,7 @@ def _become_member(conn: Connection, owner: str, place: Place) -> None:
 
 def _hand_over(conn: Connection, owner: str) -> None:
     """Transfer tables from before the roles existed to the owner."""
-    names = {*tables.metadata.tables, VERSION_TABLE}
+    names = {*metadata.tables, VERSION_TABLE}
     found = conn.execute(
         text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tableowner <> :owner"),
         {"owner": owner},
@@ -127,7 +195,7 @@ def _hand_over(conn: Connection, owner: str) -> None:
         ),
         {"owner": owner},
     )
-    for name in {f"{table}_written_once" for table in names} & set(functions.scalars()):
+    for name in {f"{name}_written_once" for name in names} & set(functions.scalars()):
         _do(conn, "ALTER FUNCTION {}() OWNER TO {}", name, owner)
 
 
@@ -140,17 +208,17 @@ def roles_of(conn: Connection) -> Roles | None:
 
 def grant(conn: Connection, roles: Roles) -> None:
     """Grant each role its rights on each table, as the tables' owner."""
-    for name in (*tables.metadata.tables, VERSION_TABLE):
+    for name in (*metadata.tables, VERSION_TABLE):
         _do(conn, "REVOKE ALL ON {} FROM {}, {}", name, roles.writer, roles.reader)
         _do(conn, "GRANT SELECT ON {} TO {}, {}", name, roles.writer, roles.reader)
         if name not in _OWN:
             _do(conn, "GRANT INSERT ON {} TO {}", name, roles.writer)
-    for table in CHANGED:
-        _do(conn, "GRANT UPDATE ON {} TO {}", table.name, roles.writer)
+    for changed in CHANGED:
+        _do(conn, "GRANT UPDATE ON {} TO {}", changed.name, roles.writer)
     for sequence in conn.scalars(
         text("SELECT sequencename FROM pg_sequences WHERE schemaname = current_schema()")
     ).all():
-        if sequence.removesuffix("_id_seq") in tables.metadata.tables:
+        if sequence.removesuffix("_id_seq") in metadata.tables:
             _do(conn, "GRANT USAGE ON SEQUENCE {} TO {}", sequence, roles.writer)
             _do(conn, "GRANT SELECT ON SEQUENCE {} TO {}", sequence, roles.reader)  # pg_dump reads them
 

@@ -12,16 +12,31 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Connection, Double, Integer, Select, Table, insert, select
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Integer,
+    Select,
+    Table,
+    func,
+    insert,
+    select,
+    text,
+)
 from sqlalchemy.exc import IntegrityError
 
-from vnuma.errors import StoreError
+from vnuma.errors import StoreError, UsageError
 from vnuma.store import tables
 from vnuma.store.open import Store, private_store
 from vnuma.store.rows import Sample
 from vnuma.store.samples import sample_values
-from vnuma.store.types import CanonicalJson, OneOf, UtcTime, iso
+from vnuma.store.tables import CanonicalJson, OneOf, UtcTime, iso
 from vnuma.words.plain_text import refuse_controls
+
+_BATCH = 5_000
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows by table, each by column: times as ISO text, documents as they are."""
@@ -36,7 +51,6 @@ _LINES_OF_TEXT = frozenset({"yaml", "detail"})
 """Columns whose text may have line breaks; all other text is one line without control characters."""
 
 _YEARS = range(2000, 2200)
-_BATCH = 5_000
 
 
 def rows_of(conn: Connection, run_id: int) -> Rows:
@@ -157,3 +171,68 @@ def moment_of(text: str) -> datetime:
     if moment.tzinfo is None or moment.year not in _YEARS:
         raise ValueError(f"{text[:40]!r} is not a valid time of a run")
     return moment
+
+
+_COPIED = tuple(table for table in tables.metadata.sorted_tables if table is not tables.schema_history)
+"""Parents before children. Each store keeps its own schema history."""
+
+
+def copy_store(source: Store, target: Store) -> dict[str, int]:
+    """Copy every row with its id; returns the number of rows by table.
+
+    Uses one transaction of the target, so an interrupted copy leaves it empty and can be repeated. Raises
+    UsageError for a target with rows; StoreError, also if the counts differ at the end.
+    """
+    with source.read() as old, target.write() as new:
+        _refuse_unless_empty(new, target)
+        for table in _COPIED:
+            _copy_rows(old, new, table)
+        counts = {table.name: _count(old, table) for table in _COPIED}
+        for table in _COPIED:
+            if (there := _count(new, table)) != counts[table.name]:
+                raise StoreError(
+                    f"{target.place} got {there} rows of {table.name} instead of {counts[table.name]}; "
+                    "nothing was kept.",
+                    fix="Copy again. If it happens twice, please report it.",
+                )
+        if not target.place.is_sqlite:
+            _continue_ids(new)
+    return counts
+
+
+def refuse_unless_empty(target: Store) -> None:
+    """Raise UsageError for a store with rows, before a copy creates anything. Raises StoreError."""
+    with target.read() as connection:
+        _refuse_unless_empty(connection, target)
+
+
+def _refuse_unless_empty(new: Connection, target: Store) -> None:
+    filled = next((table.name for table in _COPIED if _count(new, table)), None)
+    if filled:
+        raise UsageError(
+            f"{target.place} is not empty (rows in {filled}). A store can only be copied into an empty one.",
+            fix="Name an empty database. Single runs: vnuma export writes one to a file.",
+        )
+
+
+def _copy_rows(old: Connection, new: Connection, table: Table) -> None:
+    query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=_BATCH)
+    for batch in old.execute(query).mappings().partitions():
+        new.execute(insert(table), [dict(row) for row in batch])
+
+
+def _count(conn: Connection, table: Table) -> int:
+    return conn.scalar(select(func.count()).select_from(table)) or 0
+
+
+def _continue_ids(new: Connection) -> None:
+    """PostgreSQL generates ids itself, and inserting rows with ids did not advance its sequences."""
+    for table in _COPIED:
+        if "id" in table.c:
+            new.execute(
+                text(
+                    "SELECT setval(pg_get_serial_sequence(:name, 'id'), max(id)) "
+                    f'FROM "{table.name}" HAVING max(id) IS NOT NULL'
+                ),
+                {"name": table.name},
+            )

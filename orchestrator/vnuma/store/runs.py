@@ -14,7 +14,7 @@ from vnuma import __version__
 from vnuma.errors import InputError, StoreError
 from vnuma.store import tables
 from vnuma.store.rows import Run, RunState, StopRequest, Study
-from vnuma.store.types import record_of, utc_now
+from vnuma.store.tables import record_of, utc_now
 
 IMPORTED = "imported"
 """Scope of the fact that a run was imported: it was measured elsewhere and cannot continue here."""

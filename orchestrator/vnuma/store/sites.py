@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from vnuma.store import tables
 from vnuma.store.rows import Site
-from vnuma.store.types import record_of
+from vnuma.store.tables import record_of
 
 _site = tables.site.c
 

@@ -14,8 +14,8 @@ from vnuma.domain.workloads.kinds import SHIPPED, installed, shipped
 from vnuma.domain.workloads.metric import Reading as Reading
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import Statement
 from vnuma.sqlserver.database.dataset import has_memory_optimised
 from vnuma.workloads.client import Client

@@ -48,7 +48,7 @@ from vnuma.errors import (
 )
 from vnuma.store.audit import AuditLine, changes
 from vnuma.store.open import open_store
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 
 def one(action: str) -> AuditLine:
@@ -370,7 +370,7 @@ import sys
 from pathlib import Path
 from vnuma.engine.audit.log import new_line
 from vnuma.store.audit import AuditLine
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 for number in range(25):
     action = f"{sys.argv[2]}.{number}"
     with new_line(Path(sys.argv[1]), AuditLine(utc_now(), "x", "x", "x", None, None, action, [], None)):

@@ -16,7 +16,7 @@ from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, needs_a_person, why_no_more
 from vnuma.errors import LeaseLost, VmHeld
-from vnuma.store import attempts, baselines, leases, runs, vms
+from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Claim, Outcome, RestoreOutcome, StopRequest
 
@@ -43,7 +43,7 @@ def context_of(store: Store, leased: Leased, windows: str = "Mon-Sun 00:00-24:00
     hours = f"allowed_hours: {{time_zone: UTC, windows: ['{windows}'], restore_s: 600}}\n"
     study = parse_study(study_text() + LIMITS + hours, "study.yml")
     with store.read() as connection:
-        vm = vms.get_vm(connection, leased.vm.id)
+        vm = leases.get_vm(connection, leased.vm.id)
     target = Target(name="sql16", vm="sql16", vcenter=None, sql=None)
     return VmContext(store, leased.run, study, vm, target, leased.token)
 
@@ -110,7 +110,7 @@ def test_what_was_restored_or_taken_over_since_is_tried_again(store: Store) -> N
     leased = new_vm(store, arms=4)
     ended(store, leased, failed("shutdown_timeout"))
     with store.write() as connection:
-        baselines.set_restored(connection, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
+        cells.set_restored(connection, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
     assert why_no_more(context_of(store, leased)) is None
 
     ended(store, leased, failed("account_refused"))

@@ -27,7 +27,7 @@ from vnuma.errors import (
     VCenterUnreachable,
     VmHeld,
 )
-from vnuma.store import attempts, baselines, leases, runs
+from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Outcome, RestoreOutcome, Run, RunState, StopRequest
 
@@ -71,7 +71,7 @@ class Site:
         with self.store.write() as connection:
             for name in names:
                 one = self.leased[name]
-                baselines.set_restored(connection, one.vm.id, one.token, outcome)
+                cells.set_restored(connection, one.vm.id, one.token, outcome)
                 if outcome.settled:
                     leases.release_lease(connection, one.vm.vm_key, one.token)
 
@@ -304,7 +304,7 @@ def test_a_process_that_lost_the_run_restores_only_what_nobody_else_holds(
         one = site.leased[name]
         with site.store.write() as connection:
             failed = RestoreOutcome.FAILED
-            baselines.set_restored(connection, one.vm.id, one.token, failed, {"token": one.token})
+            cells.set_restored(connection, one.vm.id, one.token, failed, {"token": one.token})
 
     left, problems = supervise._still_ours(site.work, held, LeaseLost("taken", fix="vnuma status"))
 

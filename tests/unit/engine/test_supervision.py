@@ -15,7 +15,7 @@ import pytest
 
 from tests.store.build import Leased, new_run, new_vm
 from vnuma.engine.lease.supervision import claim_supervision, is_alive, stop_unless_worked_on
-from vnuma.store import baselines, leases, runs
+from vnuma.store import cells, leases, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import RestoreOutcome, Run, RunState
 
@@ -35,7 +35,7 @@ def now(store: Store, run: Run) -> Run:
 def restored(store: Store, leased: Leased, outcome: RestoreOutcome) -> None:
     """Store a restore's outcome, as `vnuma restore` does, and what follows for the run."""
     with store.write() as connection:
-        baselines.set_restored(connection, leased.vm.id, leased.token, outcome)
+        cells.set_restored(connection, leased.vm.id, leased.token, outcome)
         leases.release_lease(connection, leased.vm.vm_key, leased.token)
     stop_unless_worked_on(store, leased.run)
 

@@ -10,9 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vnuma.errors import DriverMissing, EnvironmentProblem, InputError
-from vnuma.sqlserver.client.connection_string import connection_string, driver_files
+from vnuma.sqlserver.client.connect import SqlServer, connection_string, driver_files
 from vnuma.sqlserver.client.driver import Driver
-from vnuma.sqlserver.client.sql_server import SqlServer
 
 FREETDS = Driver("FreeTDS", "freetds", "1.3.17")
 MICROSOFT_18 = Driver("ODBC Driver 18 for SQL Server", "msodbcsql18")

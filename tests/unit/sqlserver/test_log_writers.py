@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.sqlserver.instance.log_writers import LogWriter, worker_cpus
+from vnuma.sqlserver.instance.call_counters import LogWriter, worker_cpus
 
 TWO = {0: (0, 1, 2, 3), 1: (4, 5, 6, 7)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.vsphere.privileges import same_principal
+from vnuma.vsphere.surroundings import same_principal
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.sqlserver.instance.spinlocks import Counters, Spinlock, difference, was_cleared
+from vnuma.sqlserver.instance.call_counters import Counters, Spinlock, difference, was_cleared
 from vnuma.workloads.log_spinlock.load import Loaded, buckets, session_batch
 from vnuma.workloads.log_spinlock.workload import figures, reading
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.sqlserver.database.scan_tables import ScanSpec
+from vnuma.sqlserver.database.dataset import ScanSpec
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
 from vnuma.workloads.scan_aggregate.workload import scan, scan_queries
 

@@ -16,8 +16,8 @@ from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
 from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.errors import VCenterUnreachable
 from vnuma.logins import Logins, now_sharing, sharing
+from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.driver import ENVIRONMENT_VARIABLE, Driver, discover
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.vsphere.connect import VCenter, agreed_version, log_out
 
 

@@ -22,8 +22,8 @@ from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import Target, is_shaped
 from vnuma.errors import InputError
-from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.store import leases, runs, vms
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.store import leases, runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.rows import Study as StoredStudy
@@ -145,9 +145,9 @@ def vm_of_run(store: Store, run: Run, target: Target) -> Vm:
 
 
 def _vm_of_run(connection: Connection, run: Run, target: Target) -> Vm:
-    vm = vms.vm_named(connection, run.id, target.name)
+    vm = leases.vm_named(connection, run.id, target.name)
     if vm is None:
-        names = (row.name for row in vms.vms_of_run(connection, run.id))
+        names = (row.name for row in leases.vms_of_run(connection, run.id))
         raise InputError(
             f"{run.name} has no VM named {target.name} (it has: {', '.join(names)}).",
             fix="vnuma status lists them.",
@@ -179,7 +179,7 @@ def open_context(
     `open_run` and `vm_of_run` do.
     """
     store = _opened(store_url(None))
-    found = store.ask(lambda connection: vms.vm_at_work(connection, name, target.name))
+    found = store.ask(lambda connection: leases.vm_at_work(connection, name, target.name))
     if found is None:
         with store.read() as connection:
             known, _ = _run_of_this_site(connection, name)

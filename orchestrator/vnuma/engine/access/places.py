@@ -12,8 +12,7 @@ from sqlalchemy import URL
 
 from vnuma import assets
 from vnuma.engine.access.secrets import Private
-from vnuma.store.encryption import is_loopback
-from vnuma.store.place import Place, default_url
+from vnuma.store.place import Place, default_url, is_loopback
 
 
 def home_folder() -> Path:

@@ -8,7 +8,7 @@ from vnuma.domain.vm.role import ROLE
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
 from vnuma.errors import EnvironmentProblem
-from vnuma.vsphere import privileges, read
+from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import Session, connect
 
 Document = dict[str, Any]
@@ -24,10 +24,10 @@ def give_role(target: Target, name: str, principal: str, *, check: bool) -> Docu
     """
     with connect(vcenter(target)) as session:
         ref, root = read.find_vm(session, target.vm), session.content.rootFolder
-        role = privileges.find_role(session, name)
+        role = surroundings.find_role(session, name)
         lacking = sorted(PRIVILEGES - (role.privileges if role else frozenset()))
-        given = role is not None and privileges.role_on(session, ref, principal) == role.id
-        sees = privileges.role_on(session, root, principal) is not None
+        given = role is not None and surroundings.role_on(session, ref, principal) == role.id
+        sees = surroundings.role_on(session, root, principal) is not None
         changes = {
             "privileges": lacking,
             "permission": None if given else f"{name} for {principal} on {target.name}",
@@ -49,12 +49,12 @@ def give_role(target: Target, name: str, principal: str, *, check: bool) -> Docu
 
 def _give(session: Session, target: Target, name: str, principal: str, *, sees: bool) -> None:
     ref, root = read.find_vm(session, target.vm), session.content.rootFolder
-    role = privileges.save_role(session, name, PRIVILEGES)
-    privileges.give(session, ref, principal, role, propagate=False)
-    reading = privileges.find_role(session, privileges.READ_ONLY)
+    role = surroundings.save_role(session, name, PRIVILEGES)
+    surroundings.give(session, ref, principal, role, propagate=False)
+    reading = surroundings.find_role(session, surroundings.READ_ONLY)
     if reading and not sees:
-        privileges.give(session, root, principal, reading, propagate=True)
-    missing = privileges.privileges_lacking(session, ref, principal, PRIVILEGES)
+        surroundings.give(session, root, principal, reading, propagate=True)
+    missing = surroundings.privileges_lacking(session, ref, principal, PRIVILEGES)
     if missing:
         raise EnvironmentProblem(
             f"{principal} has the role {name} on {target.name}, but vCenter reports these privileges "

@@ -30,8 +30,8 @@ from vnuma.engine.lease.whose_vm import find_own, marking
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import peek_next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable
+from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.connect import connect as connect_sql
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
 from vnuma.workloads.shell import Shell

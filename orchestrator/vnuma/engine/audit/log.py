@@ -53,7 +53,7 @@ from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine, Outcome
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
-from vnuma.store.types import canonical_json, iso, utc_now
+from vnuma.store.tables import canonical_json, iso, utc_now
 from vnuma.words.plain_text import counted
 
 NO_VM = "-"

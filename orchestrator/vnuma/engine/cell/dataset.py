@@ -17,8 +17,7 @@ from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.engine.lease.supervision import tolerating_full_store
 from vnuma.engine.lease.whose_vm import find_own
 from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
-from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.sql_server import SqlServer
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.store import facts
 from vnuma.store.open import Store

@@ -31,16 +31,15 @@ from vnuma.errors import (
     SqlFailed,
     SqlUnreachable,
 )
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import while_measuring
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import timed
-from vnuma.sqlserver.database import dataset
+from vnuma.sqlserver.database.dataset import drop
 from vnuma.sqlserver.instance.server import xtp_pages_kb
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.store import facts, runs, samples
 from vnuma.store.rows import Outcome, Sample, StopRequest
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 from vnuma.vsphere import counters, read
 from vnuma.vsphere.connect import VmRef
 from vnuma.vsphere.counters import Series
@@ -216,7 +215,7 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
                 fix="The control needs a reference arm with two or more nodes; or set design.control: none.",
             )
         data_node, worker_node = min(nodes), max(nodes)  # neighbours may share a host node
-        dataset.drop(connection, study.dataset.database)
+        drop(connection, study.dataset.database)
         empty = xtp_pages_kb(connection)
     PROCESS_AFFINITY.switch(server, affinity_to(nodes[data_node]), journal)
     system = CellSystem(context, attempt)

@@ -35,7 +35,7 @@ from vnuma.errors import (
     VCenterUnreachable,
     VnumaError,
 )
-from vnuma.store import attempts, baselines
+from vnuma.store import attempts, cells
 from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import Session, VmRef
 
@@ -305,7 +305,7 @@ def _shape_once(
     def store(planned: Shaped) -> None:
         stored.extend(edit for edit in change_document(planned.change) if edit not in stored)
         with context.store.write() as connection:
-            baselines.mark_changing(connection, context.vm.id, context.token)
+            cells.mark_changing(connection, context.vm.id, context.token)
             attempts.save_plan(
                 connection,
                 attempt.id,

@@ -19,7 +19,7 @@ from vnuma.errors import EnvironmentProblem
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.kerberos import ticket_left_s
 from vnuma.sqlserver.instance.endpoint import read_clock
-from vnuma.vsphere import privileges, tls
+from vnuma.vsphere import surroundings, tls
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.uptime import host_ahead_s, seconds_since
 from vnuma.words.plain_text import duration, signed_seconds
@@ -58,7 +58,7 @@ def _expiry(host: str, shown: tls.Shown, now: datetime) -> Iterator[Diagnosis]:
 def needed(session: Session, ref: VmRef, facts: VmFacts) -> Iterator[Diagnosis]:
     """One line for each privilege that is missing; a study of some settings only may do without it."""
     wanted = needed_privileges(TYPED)
-    missing = privileges.missing_privileges(session, ref, wanted)
+    missing = surroundings.missing_privileges(session, ref, wanted)
     for name in missing:
         more = (f"needed for: {purpose_of(name)}", "fix: ansible-playbook vnuma.vnuma.vcenter_role")
         yield Diagnosis("FAIL", "privilege", f"{name} missing on {facts.name}", more)
@@ -68,12 +68,12 @@ def needed(session: Session, ref: VmRef, facts: VmFacts) -> Iterator[Diagnosis]:
 
 def optional(session: Session, ref: VmRef) -> Iterator[Diagnosis]:
     """One line for each privilege that a study can do without, and what does not work then."""
-    places = privileges.places_of(session, ref)
+    places = surroundings.places_of(session, ref)
     asked = [need for need in ELSEWHERE if places.get(need.where)]
     missing = 0
     for need in asked:
         for place in places[need.where]:
-            if privileges.missing_privileges(session, place.ref, [need.privilege]):
+            if surroundings.missing_privileges(session, place.ref, [need.privilege]):
                 missing += 1
                 words = f"{need.privilege} missing on {place.name}; without it {need.without}"
                 yield Diagnosis("warn", "optional", words, (f"it is for: {need.purpose}",))

@@ -22,11 +22,10 @@ from vnuma.engine.lease.baseline import ForeignChange, baseline_of, record_basel
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import EnvironmentProblem, MeasurementFailed, PreflightBlocked, WrongServer
 from vnuma.logs import guest_tools
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance.endpoint import answers, read_server_side
-from vnuma.store import baselines, cells, facts, leases
+from vnuma.store import cells, facts, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.vsphere import read, uptime
@@ -293,7 +292,7 @@ def take_over_unshaped(free: VmContext) -> int:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, vm.id, token)
         if vm.baseline is None:
-            baselines.save(connection, vm.id, token, baseline)
+            cells.save(connection, vm.id, token, baseline)
     return token
 
 

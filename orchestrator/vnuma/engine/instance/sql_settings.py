@@ -24,14 +24,13 @@ from vnuma.engine.audit.log import Journal
 from vnuma.engine.lease.attempt import undo_at_end
 from vnuma.engine.lease.baseline import NOT_KNOWN, GuestReader, baseline_guest, changed_sql_server
 from vnuma.errors import LoginRefused, PreflightBlocked, SqlFailed, SqlUnreachable, StoreError
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.sqlserver.instance import buffer_pool, ready, resource_pool, tcp_ports
+from vnuma.sqlserver.instance import buffer_pool, ready, server_configuration
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.ready import QuietRule
-from vnuma.sqlserver.instance.resource_pool import Governor
 from vnuma.sqlserver.instance.server_configuration import (
+    Governor,
     configure_soft_numa,
     read_affinity,
     read_soft_numa,
@@ -257,38 +256,38 @@ class ResourcePoolSetting(InstanceSetting[str]):
     def read_baseline(self, connection: pyodbc.Connection, vm: str) -> str:
         """Ignores a pool that an earlier run left: it is ours to remove."""
         del vm
-        return GOVERNOR_ON if resource_pool.read_governor(connection).enabled else GOVERNOR_OFF
+        return GOVERNOR_ON if server_configuration.read_governor(connection).enabled else GOVERNOR_OFF
 
     def read(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
         del wanted
-        return State(_shown(resource_pool.read_governor(connection)), needs_restart=False)
+        return State(_shown(server_configuration.read_governor(connection)), needs_restart=False)
 
     def write(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
         """Remove the pool, and set the Resource Governor as in the baseline."""
-        resource_pool.remove(connection, enabled=wanted == GOVERNOR_ON)
+        server_configuration.remove(connection, enabled=wanted == GOVERNOR_ON)
         return State(wanted, needs_restart=False)
 
     def by_hand(self, wanted: str) -> str:
         last = "RECONFIGURE" if wanted == GOVERNOR_ON else "DISABLE"
-        return f"DROP RESOURCE POOL {resource_pool.POOL}; ALTER RESOURCE GOVERNOR {last}"
+        return f"DROP RESOURCE POOL {server_configuration.POOL}; ALTER RESOURCE GOVERNOR {last}"
 
     def hold(self, server: SqlServer, database: str, percent: int, journal: Journal) -> None:
         """Create the pool with that share and bind the database to it; does nothing where that is
         so already.
         """
         with connect(server) as connection:
-            edit = self._holding(resource_pool.read_governor(connection), database, percent)
+            edit = self._holding(server_configuration.read_governor(connection), database, percent)
             if edit is None:
                 return
             with journal.change(self.words, [edit]):
-                resource_pool.hold(connection, database, percent)
+                server_configuration.hold(connection, database, percent)
 
     def planned_hold(self, server: SqlServer | None, database: str, percent: int) -> Edit | None:
         """What `hold` would change; None for nothing. Without a server, the present value is unknown."""
         if server is None:
             return Edit(self.key, NOT_KNOWN, _held(percent, database))
         with connect(server) as connection:
-            return self._holding(resource_pool.read_governor(connection), database, percent)
+            return self._holding(server_configuration.read_governor(connection), database, percent)
 
     def _holding(self, found: Governor, database: str, percent: int) -> Edit | None:
         if found.pool_percent == percent and database in found.bound:
@@ -385,7 +384,7 @@ def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) ->
     """Everything that prevents mapping this server's ports, checked before the first change."""
     if not TCP_PORTS.is_changed_by(study):
         return
-    if tcp_ports.is_linux(connection):
+    if server_configuration.is_linux(connection):
         yield Obstacle(
             "SQL Server runs on Linux, where ports cannot be mapped to NUMA nodes.", "Use a Windows guest."
         )
@@ -396,8 +395,8 @@ def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) ->
             "ALTER SERVER ROLE sysadmin ADD MEMBER the login, for the study's time.",
         )
         return
-    yield from _setting_obstacles(tcp_ports.read_settings(connection))
-    taken = tcp_ports.listening(connection)
+    yield from _setting_obstacles(server_configuration.read_settings(connection))
+    taken = server_configuration.listening(connection)
     for port in node_ports(study, server):
         if port in taken or _answers(server.host, port):
             yield Obstacle(
@@ -406,7 +405,7 @@ def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) ->
             )
 
 
-def _setting_obstacles(now: tcp_ports.TcpSettings) -> Iterator[Obstacle]:
+def _setting_obstacles(now: server_configuration.TcpSettings) -> Iterator[Obstacle]:
     """A setting that takes no further port. Preflight writes nothing, so write permission is not tested."""
     if not now.all_addresses:
         yield Obstacle(
@@ -418,7 +417,7 @@ def _setting_obstacles(now: tcp_ports.TcpSettings) -> Iterator[Obstacle]:
         yield Obstacle(
             f"SQL Server does not have exactly one fixed TCP port (TcpPort '{now.ports or ''}', "
             f"TcpDynamicPorts '{now.dynamic or ''}'), so no port can be added.",
-            f"Set TCP Port to 1433 and leave TCP Dynamic Ports blank: {tcp_ports.BY_HAND}.",
+            f"Set TCP Port to 1433 and leave TCP Dynamic Ports blank: {server_configuration.BY_HAND}.",
         )
 
 
@@ -441,26 +440,26 @@ class TcpPortsSetting(InstanceSetting[str]):
         return "tcp_ports" in study.workload.changes
 
     def read_baseline(self, connection: pyodbc.Connection, vm: str) -> str:
-        setting = tcp_ports.read_settings(connection).ports
+        setting = server_configuration.read_settings(connection).ports
         if not setting:
             raise PreflightBlocked(
                 f"SQL Server of {vm} has no fixed TCP port, so no port can be added.",
-                fix=f"Set it: {tcp_ports.BY_HAND}.",
+                fix=f"Set it: {server_configuration.BY_HAND}.",
             )
         return setting
 
     def read(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
         """Whether SQL Server listens on exactly those ports; only connections show their nodes."""
-        in_use = tcp_ports.listening(connection) == frozenset(ports_of(wanted))
-        return State(tcp_ports.read_settings(connection).ports, not in_use)
+        in_use = server_configuration.listening(connection) == frozenset(ports_of(wanted))
+        return State(server_configuration.read_settings(connection).ports, not in_use)
 
     def write(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
         """See `InstanceSetting`. Masks may differ even where ports do not, so a restart is always needed."""
-        tcp_ports.write_ports(connection, wanted)
+        server_configuration.write_ports(connection, wanted)
         return State(wanted, needs_restart=True)
 
     def by_hand(self, wanted: str) -> str:
-        return f"Set TCP Port to {wanted} ({tcp_ports.BY_HAND}), then restart SQL Server."
+        return f"Set TCP Port to {wanted} ({server_configuration.BY_HAND}), then restart SQL Server."
 
     def wanted_by(self, boot: Boot, server: SqlServer, connection: pyodbc.Connection) -> str | None:
         """Mapped to the boot's predicted nodes; None if it has only one."""

@@ -27,7 +27,7 @@ from vnuma.errors import (
 )
 from vnuma.store import attempts, facts
 from vnuma.store.rows import Claim, Outcome
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from vnuma.engine.access.places import audit_file
 from vnuma.engine.audit.log import Journal, noted_here
 from vnuma.engine.lease.whose_vm import mark_text, marking, note_text, refuse_if_marked, refuse_other
 from vnuma.errors import NotAtBaseline, PreflightBlocked, StoreError, VmHeld
-from vnuma.store import attempts, audit, baselines, cells, leases
+from vnuma.store import attempts, audit, cells, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
-from vnuma.store.types import canonical_json
+from vnuma.store.tables import canonical_json
 from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.apply import ChangedMeanwhile
 from vnuma.vsphere.connect import Session, VmRef
@@ -226,9 +226,9 @@ def take_over(
             token = leases.take_lease(connection, vm.vm_key, run.id, holder())
             cells.interrupt_attempts(connection, vm.id, token)
             if known is None:
-                baselines.save(connection, vm.id, token, baseline)
+                cells.save(connection, vm.id, token, baseline)
             elif baseline != known:
-                baselines.correct(connection, vm.id, token, baseline)
+                cells.correct(connection, vm.id, token, baseline)
         known = baseline
         with suppress(apply.ChangedMeanwhile):
             with journal.change("mark", [marking(run, facts)]):

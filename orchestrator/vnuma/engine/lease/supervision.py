@@ -17,11 +17,11 @@ from vnuma.engine.access.locking import name_of, stat_of, this_host
 from vnuma.engine.access.places import store_url
 from vnuma.errors import LeaseLost, StoreBusy, StoreError, VmHeld
 from vnuma.store import runs
+from vnuma.store.leases import vms_of_run
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, RunState, StopRequest
 from vnuma.store.sites import sites_of_run
-from vnuma.store.types import utc_now
-from vnuma.store.vms import vms_of_run
+from vnuma.store.tables import utc_now
 
 # A supervisor counts as dead after this long without a heartbeat, sent every BEAT_S or more often.
 SILENT_AFTER = timedelta(minutes=2)

@@ -21,7 +21,7 @@ from vnuma.errors import CertificateRejected, EnvironmentProblem, Interrupted, S
 from vnuma.store import facts, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Fact, StopRequest, Vm
-from vnuma.store.types import iso, utc_now
+from vnuma.store.tables import iso, utc_now
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.wait import settle, spell
 

@@ -12,7 +12,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.context import holder
 from vnuma.errors import HostChanged, InputError, VmHeld, VmNotFound
 from vnuma.store.rows import Run, Vm
-from vnuma.store.types import iso
+from vnuma.store.tables import iso
 from vnuma.vsphere import read, run_mark
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.words.provenance import scenario_of

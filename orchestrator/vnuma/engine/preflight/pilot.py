@@ -14,7 +14,7 @@ from vnuma.analysis.variance import ROBUST_QUANTILE, pilot_upper
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
-from vnuma.store import attempts, cells, runs, vms
+from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Outcome
 from vnuma.store.timed import cell_records, timed_samples
@@ -59,7 +59,7 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
         own = parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
         planned = cells.cells_of_run(connection, run.id)
         tried = attempts.lines_of_run(connection, run.id)
-        names = {vm.id: vm.name for vm in vms.vms_of_run(connection, run.id)}
+        names = {vm.id: vm.name for vm in leases.vms_of_run(connection, run.id)}
         timed = timed_samples(connection, run.id)
     result = analyse(
         timed, cell_records(planned, tried, names), design_of(own, {cell.label for cell in planned})

@@ -43,7 +43,7 @@ from vnuma.engine.preflight.preflight import (
     workload_findings,
 )
 from vnuma.errors import ArmImpossible
-from vnuma.vsphere import privileges, read, surroundings
+from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
 from vnuma.words.provenance import scenario_of
@@ -361,7 +361,7 @@ def plan_shape_of(study: Study, target: Target, permit: Permit) -> ShapePlan:
         host = replace(host, max_cores_per_socket=most_cores_per_socket(session, vm))
         simulated = scenario_of(session.about.name)
         needed = needed_privileges(touched_settings(study, vm, host))
-        missing = privileges.missing_privileges(session, ref, needed)
+        missing = surroundings.missing_privileges(session, ref, needed)
         seen = surroundings.read_surroundings(session, ref)
     tagged = permit.tagged(target, vm.moid)
     findings = [

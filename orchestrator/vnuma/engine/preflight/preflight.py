@@ -34,7 +34,7 @@ from vnuma.errors import ArmImpossible, DriverMissing, EnvironmentProblem, Login
 from vnuma.sqlserver.client.connect import connect, located
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import ownership
-from vnuma.sqlserver.instance import other_users
+from vnuma.sqlserver.instance import endpoint
 from vnuma.sqlserver.instance.endpoint import answers
 from vnuma.sqlserver.instance.server import read_permissions
 from vnuma.workloads.client import client_host, driver_on
@@ -295,7 +295,7 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
         ]
     try:
         with connect(server) as connection:
-            found = other_users.read_use(connection)
+            found = endpoint.read_use(connection)
     except DriverMissing:  # a fault of this machine, which every cell would meet
         raise
     except LoginRefused as error:  # no cell could log in either, and each attempt counts towards a lock-out

@@ -46,7 +46,7 @@ from vnuma.errors import (
     VnumaError,
     from_os_error,
 )
-from vnuma.store import attempts, audit, baselines, cells, leases, runs, vms
+from vnuma.store import attempts, audit, cells, leases, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.rows import Lease, RestoreOutcome, Run, Vm
@@ -179,7 +179,7 @@ class Restoration:
         settled = RestoreOutcome.UNCHANGED if done.lab_ended else theirs
         try:
             with self.context.store.write() as connection:
-                baselines.set_restored(connection, self.context.vm.id, token, settled, {"words": done.words})
+                cells.set_restored(connection, self.context.vm.id, token, settled, {"words": done.words})
                 leases.release_lease(connection, self.context.vm.vm_key, token)
         except StoreError as error:
             raise StoreError(
@@ -191,7 +191,7 @@ class Restoration:
         """Store the outcome; a failure to do so must not hide the error being raised."""
         detail = {"words": error.what, "token": token}
         with suppress(StoreError), self.context.store.write() as connection:
-            baselines.set_restored(connection, self.context.vm.id, token, outcome, detail)
+            cells.set_restored(connection, self.context.vm.id, token, outcome, detail)
 
 
 def source_in_store(context: VmContext, choice: Choice) -> Source:
@@ -348,7 +348,7 @@ def find_baseline(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
         imported = set(connection.scalars(runs.imported_ids()))
         ours = [one for one in reversed(runs.list_runs(connection)) if one.id not in imported]
         for owner in [runs.get_run(connection, run)] if run else ours:
-            for vm in vms.vms_of_run(connection, owner.id):
+            for vm in leases.vms_of_run(connection, owner.id):
                 if vm.name == name and vm.baseline is not None:
                     return owner, vm
     raise InputError(

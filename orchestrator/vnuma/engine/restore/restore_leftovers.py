@@ -37,11 +37,11 @@ from vnuma.errors import (
     VmHeld,
     VnumaError,
 )
-from vnuma.store import baselines, runs
+from vnuma.store import cells, runs
 from vnuma.store.audit import AuditLine, changes
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
-from vnuma.store.types import iso
+from vnuma.store.tables import iso
 from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.connect import connect
 
@@ -154,8 +154,8 @@ def leftover_vms(store: Store, wanted: RestoreRequest) -> Iterator[tuple[Vm, Run
         run = runs.get_run(connection, wanted.run) if wanted.run else None
         if run:
             runs.refuse_imported(connection, run.id)
-        rows = baselines.unrestored(connection)
-        missing = set(wanted.names) - baselines.studied(connection)
+        rows = cells.unrestored(connection)
+        missing = set(wanted.names) - cells.studied(connection)
     unknown = ", ".join(sorted(missing - {one.vm for one in unanswered(store)})) if missing else ""
     if unknown:
         raise InputError(

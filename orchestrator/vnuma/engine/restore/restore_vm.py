@@ -25,7 +25,7 @@ from vnuma.engine.lease.vcenter_retry import Tell, VCenterRetry, retry_vcenter
 from vnuma.engine.lease.whose_vm import ended_with_its_lab, find_by_key
 from vnuma.errors import AttemptFailed, EnvironmentProblem, NotAtBaseline, RestoreConflict, VmHeld
 from vnuma.store.audit import AuditLine
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.uptime import powered_on_at, seconds_since, seconds_since_power_on

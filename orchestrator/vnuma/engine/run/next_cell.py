@@ -19,11 +19,11 @@ from vnuma.engine.lease.baseline import SomebodysChange
 from vnuma.engine.lease.hours import closed
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
-from vnuma.store import attempts, cells, facts, runs, vms
+from vnuma.store import attempts, cells, facts, leases, runs
 from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store
 from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Claim, Outcome
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 from vnuma.words.percent import percent_text
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
     """Raise VmHeld for a measurement that nobody will end: waiting for it would last forever."""
     with store.read() as connection:
         found = runs.get_run(connection, busy.run_name)
-        nodes = {vm.name: vm.node for vm in vms.vms_of_run(connection, found.id)}
+        nodes = {vm.name: vm.node for vm in leases.vms_of_run(connection, found.id)}
         other = runs.at_site(connection, found, nodes.get(busy.vm_name))
     if not is_alive(other):
         raise VmHeld(

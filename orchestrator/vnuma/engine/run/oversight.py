@@ -25,7 +25,7 @@ from vnuma.errors import Interrupted, NotAtBaseline, StoreAway, StoreError, Vnum
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, StopRequest
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 Watch = Callable[[Progress], None]
 

@@ -20,13 +20,14 @@ from vnuma.engine.cell.dataset import databases_left
 from vnuma.engine.lease.supervision import BEAT_S, is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, is_repeated, retried_now
 from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result
-from vnuma.store import attempts, baselines, cells, facts, runs, vms
+from vnuma.store import attempts, facts, leases, runs
+from vnuma.store.cells import busy_hosts, cells_of_run, unrestored, used_up_cells
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.place import parse_place
 from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Fact, Outcome, Run, RunState, Site, Vm
 from vnuma.store.runs import at_site
 from vnuma.store.sites import sites_of_run
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 _LATE_AFTER = timedelta(seconds=3 * BEAT_S)
 
@@ -204,9 +205,9 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     """Read a run's progress."""
     run = runs.get_run(connection, run_name)
     every = attempts.lines_of_run(connection, run.id)
-    planned = cells.cells_of_run(connection, run.id)
+    planned = cells_of_run(connection, run.id)
     study = study_of(connection, run)
-    failed = cells.used_up_cells(connection, run.id, study.limits.attempts_per_cell)
+    failed = used_up_cells(connection, run.id, study.limits.attempts_per_cell)
     usual = _usual(every)
     sites = sites_at_work(connection, run)
     alive: dict[str | None, bool] = {site.node: site.alive for site in sites}
@@ -215,9 +216,9 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     retries = facts.facts_of_run(connection, run.id, RETRY)
     last_retry = {fact.vm_id: fact for fact in retries}
     left = databases_left(connection, run.id)
-    every_vm = vms.vms_of_run(connection, run.id)
+    every_vm = leases.vms_of_run(connection, run.id)
     take_turns = study.design.neighbours == "take_turns"
-    busy = cells.busy_hosts(connection, every_vm, exclusive_host=take_turns)
+    busy = busy_hosts(connection, every_vm, exclusive_host=take_turns)
     rows = [
         _restore_repeated(
             last_retry.get(vm.id),
@@ -490,8 +491,7 @@ def _listed(connection: Connection) -> list[Run]:
 def vms_away(connection: Connection) -> tuple[Away, ...]:
     """VMs of this site's runs that are not at their baseline, or still leased."""
     return tuple(
-        Away(vm.name, run.name, is_alive(run), vm.restore_outcome)
-        for vm, run in baselines.unrestored(connection)
+        Away(vm.name, run.name, is_alive(run), vm.restore_outcome) for vm, run in unrestored(connection)
     )
 
 

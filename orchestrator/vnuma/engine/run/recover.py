@@ -19,7 +19,7 @@ from vnuma.engine.restore.restore import Restoration
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.run_outcome import naming_all
 from vnuma.errors import NotAtBaseline
-from vnuma.store import baselines, runs
+from vnuma.store import cells, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 
@@ -77,7 +77,7 @@ def restore_after_death(
     said: list[str] = []
     away: list[NotAtBaseline] = []
     with store.read() as connection:
-        left = baselines.unrestored(connection)
+        left = cells.unrestored(connection)
     for vm, run in left:
         if vm.name not in targets or vm.node != site or is_alive(run):
             continue

@@ -23,11 +23,11 @@ from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.start import PERMIT, StudyRequest, add_vms, client_of, refuse_unprepared
 from vnuma.engine.run.unsupervised import settle
 from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VmHeld, VnumaError
-from vnuma.store import facts, runs, sites, vms
+from vnuma.store import facts, leases, runs, sites
 from vnuma.store.open import Store
 from vnuma.store.place import Place
 from vnuma.store.rows import Run, RunState, Site
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 _PERMIT = TypeAdapter(Permit)
 
@@ -84,7 +84,7 @@ def add_site(store: Store, part: Run, asking: StudyRequest) -> None:
             fix=f"Give each of its VMs vnuma_node: {site}, as in the inventory of {part.name}.",
         )
     with store.read() as connection:
-        if any(vm.node == site for vm in vms.vms_of_run(connection, part.id)):
+        if any(vm.node == site for vm in leases.vms_of_run(connection, part.id)):
             return
         stored = {fact.key: fact.value for fact in facts.facts_of_run(connection, part.id, PERMIT)}
     permit = _PERMIT.validate_python(stored)
@@ -98,7 +98,7 @@ def add_site(store: Store, part: Run, asking: StudyRequest) -> None:
 def refuse_moved(store: Store, run: Run, targets: Mapping[str, Target]) -> None:
     """Raise InputError for a VM that has another site in the inventory than in the run."""
     with store.read() as connection:
-        known = {vm.name: vm.node for vm in vms.vms_of_run(connection, run.id)}
+        known = {vm.name: vm.node for vm in leases.vms_of_run(connection, run.id)}
     for name, site in known.items():
         if name in targets and targets[name].node != site:
             there, now = site or "the controller", targets[name].node or "the controller"

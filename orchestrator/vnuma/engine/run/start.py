@@ -24,7 +24,7 @@ from vnuma.engine.preflight.findings import Permit, refuse_blocked
 from vnuma.engine.preflight.plan import TargetPlan, plan_all
 from vnuma.engine.preflight.preflight import LOCK
 from vnuma.errors import InputError
-from vnuma.store import cells, facts, runs, sites, vms
+from vnuma.store import cells, facts, leases, runs, sites
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState
 from vnuma.vsphere import read
@@ -136,7 +136,7 @@ def add_vms(
 
     Raises InputError for a VM that the run already has.
     """
-    known = {vm.vm_key: vm.name for vm in vms.vms_of_run(connection, run.id)}
+    known = {vm.vm_key: vm.name for vm in leases.vms_of_run(connection, run.id)}
     scenario = next((plan.simulated for plan in plans.values() if plan.simulated), None)
     runs.set_origin(connection, run, simulated=scenario, driver=client)
     for index, name in enumerate(asking.targets):
@@ -145,7 +145,7 @@ def add_vms(
         plan = plans[name]
         if plan.key in known:
             raise _same_vm(known[plan.key], name, plan)
-        row = vms.add_vm(
+        row = leases.add_vm(
             connection,
             run.id,
             vm_key=plan.key,
@@ -177,7 +177,7 @@ def take_over_target(free: VmContext) -> VmContext:
     take = _take_vm if free.target.vcenter else take_over_unshaped
     token = take(free)
     with free.store.read() as connection:
-        return replace(free, vm=vms.get_vm(connection, free.vm.id), token=token)
+        return replace(free, vm=leases.get_vm(connection, free.vm.id), token=token)
 
 
 def _take_vm(free: VmContext) -> int:
@@ -186,7 +186,7 @@ def _take_vm(free: VmContext) -> int:
 
     def once(_tries: int) -> int:
         with store.read() as connection:
-            now = vms.get_vm(connection, vm.id)  # an earlier attempt may have saved its baseline
+            now = leases.get_vm(connection, vm.id)  # an earlier attempt may have saved its baseline
         with connect(vcenter(there)) as session:
             ref = read.find_vm(session, there.vm)
             guest, journal = guest_of(free.study, there), journal_of(free)
@@ -199,7 +199,7 @@ def _take_vm(free: VmContext) -> int:
 def take_over_targets(store: Store, run: Run, study: Study, targets: Mapping[str, Target]) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:
-        rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
+        rows = {row.name: row for row in leases.vms_of_run(connection, run.id)}
     tokens = {
         name: take_over_target(VmContext(store, run, study, rows[name], target)).token
         for name, target in targets.items()

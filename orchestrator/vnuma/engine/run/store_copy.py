@@ -13,7 +13,7 @@ from vnuma.engine.access.places import audit_file
 from vnuma.engine.lease.supervision import is_worked_on
 from vnuma.errors import StoreError, VmHeld, write_fix
 from vnuma.store import runs
-from vnuma.store.copy_rows import copy_store, refuse_unless_empty
+from vnuma.store.one_run import copy_store, refuse_unless_empty
 from vnuma.store.open import Store, open_for_reading, open_store
 
 

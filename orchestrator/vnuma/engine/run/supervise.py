@@ -42,11 +42,11 @@ from vnuma.errors import (
     VnumaError,
     from_os_error,
 )
-from vnuma.store import attempts, leases, runs, vms
+from vnuma.store import attempts, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.sites import set_end
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 # A long play grows by half a megabyte per cell, which makes forking slower; a new play takes two seconds.
 # Ansible unrolls its loop in advance, so a short run asks for only as many turns as it needs.
@@ -266,7 +266,7 @@ def restore_vms(work: Work, watch: Watch = lambda _: None) -> tuple[list[Restore
     problems: list[Exception] = []
     try:
         with store.read() as connection:
-            ours = [row for row in vms.vms_of_run(connection, run.id) if row.name in targets]
+            ours = [row for row in leases.vms_of_run(connection, run.id) if row.name in targets]
             rows = [row for row in ours if leases.token_of(connection, row.vm_key, run.id)]
     except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
         lost = possibly_changed(", ".join(targets), error)
@@ -315,7 +315,7 @@ def _still_ours(
     run, targets = work.run, work.targets
     try:
         with work.store.read() as connection:
-            rows = {row.name: row for row in vms.vms_of_run(connection, run.id) if row.name in targets}
+            rows = {row.name: row for row in leases.vms_of_run(connection, run.id) if row.name in targets}
             held = {name: leases.get_lease(connection, row.vm_key) for name, row in rows.items()}
     except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
         return {}, [possibly_changed(", ".join(targets), error)]
@@ -409,7 +409,7 @@ def _without_lasting(going: Mapping[str, Target], before: Progress, after: Progr
 
 def _play_order(store: Store, run: Run, study: Study, going: Collection[str]) -> PlayOrder:
     with store.read() as connection:
-        rows = [vm for vm in vms.vms_of_run(connection, run.id) if vm.name in going]
+        rows = [vm for vm in leases.vms_of_run(connection, run.id) if vm.name in going]
     return play_order(rows, together=study.design.neighbours == "together")
 
 

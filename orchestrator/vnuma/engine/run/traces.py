@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from vnuma import __version__
 from vnuma.errors import EnvironmentProblem
-from vnuma.store import attempts, runs, vms
+from vnuma.store import attempts, leases, runs
 from vnuma.store.rows import Attempt, Run
-from vnuma.store.types import utc_now
+from vnuma.store.tables import utc_now
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -89,7 +89,7 @@ def _spans(store: Store, run: Run, since: datetime) -> list[ReadableSpan]:
 
     with store.read() as connection:
         now = runs.get_run(connection, run.name)
-        names = {vm.id: vm.name for vm in vms.vms_of_run(connection, run.id)}
+        names = {vm.id: vm.name for vm in leases.vms_of_run(connection, run.id)}
         found = [one for one in attempts.attempts_of_run(connection, run.id) if one.started_at >= since]
     kept = InMemorySpanExporter()
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "vnuma"}

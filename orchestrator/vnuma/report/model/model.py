@@ -18,7 +18,8 @@ from vnuma.domain.study.study import Published, Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError, StoreError
 from vnuma.report.model.executions import ExecutionTotals, FormExecutions, WaitShare, WaitTotals
-from vnuma.store import attempts, cells, facts, runs, vms
+from vnuma.store import attempts, facts, leases, runs
+from vnuma.store.cells import cells_of_run, used_up_cells
 from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Cell, CellState, Fact, Outcome, Run, RunState, Vm
 from vnuma.store.timed import cell_records, timed_batches
@@ -160,10 +161,10 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         row = runs.get_run(connection, run)
         text = runs.get_study(connection, row.study_id)
         study = parse_study(text.yaml, f"study of {row.name}")
-        planned = cells.cells_of_run(connection, row.id)
-        used_up = cells.used_up_cells(connection, row.id, study.limits.attempts_per_cell)
+        planned = cells_of_run(connection, row.id)
+        used_up = used_up_cells(connection, row.id, study.limits.attempts_per_cell)
         tried = attempts.attempts_of_run(connection, row.id)
-        machines = vms.vms_of_run(connection, row.id)
+        machines = leases.vms_of_run(connection, row.id)
         known = facts.facts_of_run(connection, row.id)
         waits = WaitTotals()
         executions = ExecutionTotals()

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import Row
+from vnuma.sqlserver.client.query import Maybe, Row
 
 _VIEW = "sys.dm_exec_query_stats"
 # last_rows exists since 2012; DOP and grant since 2016 (and late service packs of 2012 and 2014).
@@ -65,7 +64,7 @@ class Probe:
 
 def known_statistics(connection: pyodbc.Connection) -> tuple[str, ...]:
     """The columns of interest in this version, read once per boot."""
-    return answers.present(connection, _VIEW, _STATISTICS)
+    return query.present(connection, _VIEW, _STATISTICS)
 
 
 def prepare(query_hash: str, known: tuple[str, ...]) -> Probe:
@@ -77,8 +76,8 @@ def prepare(query_hash: str, known: tuple[str, ...]) -> Probe:
 
 def read(connection: pyodbc.Connection, probe: Probe, elapsed_ms: int) -> Execution:
     """How the statement ran whose message says `elapsed_ms`. Raises as a lost connection does."""
-    kinds = (Maybe(int),) * 3 + (Maybe(answers.as_sent),) * len(probe.statistics)
-    return _execution(answers.rows(connection, probe.statement, *kinds), probe.statistics, elapsed_ms)
+    kinds = (Maybe(int),) * 3 + (Maybe(query.as_sent),) * len(probe.statistics)
+    return _execution(query.rows(connection, probe.statement, *kinds), probe.statistics, elapsed_ms)
 
 
 def _execution(rows: Iterable[Row], names: tuple[str, ...], elapsed_ms: int) -> Execution:
@@ -136,7 +135,7 @@ def session_waits(connection: pyodbc.Connection) -> SessionWaits | None:
     None where the view does not exist: unknown, which is not "none".
     """
     try:
-        rows = answers.rows(
+        rows = query.rows(
             connection,
             "SELECT wait_type, waiting_tasks_count, wait_time_ms, signal_wait_time_ms "
             "FROM sys.dm_exec_session_wait_stats WHERE session_id = @@SPID",

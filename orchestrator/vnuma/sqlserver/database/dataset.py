@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vnuma.errors import InputError
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import fetch, run, value, where
+from vnuma.sqlserver.client.query import Maybe, fetch, run, value, where
 from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
-from vnuma.sqlserver.database.dataset_sql import TABLES, TRANSACTION_HISTORY, Table
+from vnuma.sqlserver.database.dataset_sql import TABLES, TRANSACTION_HISTORY, Column, Table
 
 Durability = Literal["SCHEMA_AND_DATA", "SCHEMA_ONLY"]
 
@@ -194,7 +193,7 @@ def _exists(connection: pyodbc.Connection, table: Table) -> bool:
 
 def _facts(connection: pyodbc.Connection, table: Table, place: str = "") -> TableFacts:
     """Of the table's content, or of its copy elsewhere."""
-    rows, checksum = answers.row(connection, sql.content(table, place or table.full_name), int, Maybe(int))
+    rows, checksum = query.row(connection, sql.content(table, place or table.full_name), int, Maybe(int))
     return TableFacts(rows, checksum or 0)  # the sum over no rows is NULL
 
 
@@ -256,3 +255,51 @@ def _dataset(spec: DatasetSpec, tables: Mapping[str, TableFacts], *, changed: bo
         changed=changed,
         tables={table.full_name: tables[table.name] for table in spec.tables},
     )
+
+
+ROWS_PER_MB = 512
+
+_PAYLOAD_BYTES = 2_008
+"""With two int columns, 24 bytes of row header and 8 for the index: 2,048.
+
+https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/table-and-row-size-in-memory-optimized-tables
+"""
+
+COMMITTED_TARGET = "SELECT committed_target_kb FROM sys.dm_os_sys_info"
+"""Memory that SQL Server may use, in KB."""
+
+
+def scan_table(size_mb: int) -> Table:
+    """The table of one size. Its payload has no blanks, which CHECKSUM would ignore."""
+    payload = f"REPLICATE('8-bytes-', {_PAYLOAD_BYTES // 8})"
+    return Table(
+        schema="dbo",
+        name=f"scan_{size_mb}_mb",
+        key=("id",),
+        columns=(
+            Column("id", "int", "n"),
+            Column("payload", f"char({_PAYLOAD_BYTES})", payload),
+            Column("amount", "int", "n * 37 % 350000"),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class ScanSpec(DatasetSpec):
+    """Tables for these sizes, in MB."""
+
+    sizes_mb: tuple[int, ...] = ()
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """One for each size."""
+        return tuple(scan_table(size) for size in self.sizes_mb)
+
+    def rows_of(self, table: Table) -> int:
+        """The number of rows with the table's size."""
+        return dict(zip(self.tables, self.sizes_mb, strict=True))[table] * ROWS_PER_MB
+
+
+def committed_target_mb(connection: pyodbc.Connection) -> float:
+    """Memory that SQL Server may use, in MB."""
+    return query.whole(connection, COMMITTED_TARGET) / 1024

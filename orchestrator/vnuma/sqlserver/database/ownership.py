@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vnuma.errors import EnvironmentProblem
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import run, value, where
+from vnuma.sqlserver.client.query import Maybe, run, value, where
 from vnuma.sqlserver.database import dataset_sql as sql
 
 _PRODUCT = ("product", "vnuma")
@@ -65,16 +64,16 @@ def create(connection: pyodbc.Connection, database: str) -> None:
 
 def major_version(connection: pyodbc.Connection) -> int:
     """12 for SQL Server 2014, 13 for 2016, 14 for 2017 and so on."""
-    (version,) = answers.row(connection, sql.PRODUCT_VERSION, str)
+    (version,) = query.row(connection, sql.PRODUCT_VERSION, str)
     major = version.partition(".")[0]
     if not major.isdecimal():
-        raise answers.unexpected(connection, repr(version), sql.PRODUCT_VERSION)
+        raise query.unexpected(connection, repr(version), sql.PRODUCT_VERSION)
     return int(major)
 
 
 def read_marker(connection: pyodbc.Connection) -> dict[str, str]:
     """The content of the current database's marker."""
-    return {item: text or "" for item, text in answers.rows(connection, sql.READ_MARKER, str, Maybe(str))}
+    return {item: text or "" for item, text in query.rows(connection, sql.READ_MARKER, str, Maybe(str))}
 
 
 def write_marker(connection: pyodbc.Connection, items: Mapping[str, str]) -> None:

@@ -12,10 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.answers import present
+from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import run, where
+from vnuma.sqlserver.client.query import present, run, where
 
 _DAC = "n.node_state_desc NOT LIKE N'%DAC%'"
 
@@ -60,7 +59,7 @@ class Lookups:
 def sqlos_nodes(connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
     """SQLOS nodes by memory node, without that of the dedicated administrator connection."""
     found: dict[int, tuple[int, ...]] = {}
-    for memory_node, node in answers.rows(connection, _NODES, int, int):
+    for memory_node, node in query.rows(connection, _NODES, int, int):
         found[memory_node] = (*found.get(memory_node, ()), node)
     return found
 
@@ -72,16 +71,16 @@ def target_kb(connection: pyodbc.Connection) -> dict[int, int]:
     """
     nodes = sqlos_nodes(connection)
     if present(connection, "sys.dm_os_memory_nodes", ("target_kb",)):
-        targets = answers.rows(connection, _TARGET, int, int)
+        targets = query.rows(connection, _TARGET, int, int)
         return {node: kb for node, kb in targets if node in nodes}
-    share = answers.whole(connection, _WHOLE_TARGET) // max(1, len(nodes))
+    share = query.whole(connection, _WHOLE_TARGET) // max(1, len(nodes))
     return dict.fromkeys(nodes, share)
 
 
 def pages_by_node(connection: pyodbc.Connection, tables: tuple[str, ...]) -> dict[int, int]:
     """Pages of those tables of the current database in the buffer pool, by memory node."""
     ids = ", ".join(f"OBJECT_ID(N'{name}')" for name in tables)
-    return dict(answers.rows(connection, _PAGES.format(tables=ids), int, int))
+    return dict(query.rows(connection, _PAGES.format(tables=ids), int, int))
 
 
 def kilobytes(pages: int) -> int:
@@ -91,7 +90,7 @@ def kilobytes(pages: int) -> int:
 
 def lookups(connection: pyodbc.Connection) -> Lookups:
     """The present counters. Raises MeasurementFailed where the server has none."""
-    found = {name.lower(): count for name, count in answers.rows(connection, _LOOKUPS, str, int)}
+    found = {name.lower(): count for name, count in query.rows(connection, _LOOKUPS, str, int)}
     local = [count for name, count in found.items() if name.startswith("local")]
     remote = [count for name, count in found.items() if name.startswith("remote")]
     if not local or not remote:

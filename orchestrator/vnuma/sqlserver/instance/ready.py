@@ -21,11 +21,10 @@ from vnuma.errors import (
     SqlUnreachable,
     VnumaError,
 )
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client import query
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import where
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import ownership
 
 TICKS = (
@@ -83,7 +82,7 @@ class Quietness:
 
 def read_ticks(connection: pyodbc.Connection) -> Reading:
     """Read the clocks. Raises PrivilegeMissing without VIEW SERVER STATE."""
-    ticks, start, kernel, user, cpus = answers.row(connection, TICKS, *[int] * 5)
+    ticks, start, kernel, user, cpus = query.row(connection, TICKS, *[int] * 5)
     return Reading(ticks, start, kernel + user, cpus)
 
 
@@ -98,7 +97,7 @@ def sql_cpu_percent(before: Reading, after: Reading) -> float | None:
 def guest_cpu_percent(connection: pyodbc.Connection, now: Reading) -> float | None:
     """The whole guest's CPU use from the scheduler monitor's newest record; None without a recent one."""
     try:
-        rows = answers.rows(connection, _GUEST, int, str)
+        rows = query.rows(connection, _GUEST, int, str)
     except SqlFailed:  # a server without this ring buffer has no value
         return None
     if not rows or now.ms_ticks - rows[0][0] > _FRESH_MS:

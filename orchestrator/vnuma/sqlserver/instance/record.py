@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from vnuma.sqlserver.client.answers import present
 from vnuma.sqlserver.client.failures import natives
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import fetch, open_cursor, run
+from vnuma.sqlserver.client.query import fetch, open_cursor, present, run
 
 VIEWS = {
     "dm_os_sys_info": "cpu_count int, scheduler_count int, max_workers_count int, physical_memory_kb int, "

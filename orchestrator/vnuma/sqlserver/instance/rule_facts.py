@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from vnuma.domain.vm.server import XtpDatabase
 from vnuma.errors import PrivilegeMissing, SqlFailed
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import Maybe
 from vnuma.sqlserver.database.dataset_sql import identifier
 
 # HKLM\\...\\SuperSocketNetLib\\Tcp\\IPAll; the view needs VIEW SERVER STATE, and no right to the registry.
@@ -71,18 +71,18 @@ def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
 
 def _ports(connection: pyodbc.Connection) -> str | None:
     """The static ports of all addresses, including node masks; None for a dynamic port."""
-    rows = answers.rows(connection, _PORTS, str, Maybe(str))
+    rows = query.rows(connection, _PORTS, str, Maybe(str))
     found = [(ports or "").strip("\0 ") for key, ports in rows if key.lower().endswith("\\ipall")]
     return (found[0] or "dynamic") if found else None
 
 
 def _xtp(connection: pyodbc.Connection) -> tuple[XtpDatabase, ...] | None:
-    if not answers.present(connection, "sys.databases", ("resource_pool_id",)):
+    if not query.present(connection, "sys.databases", ("resource_pool_id",)):
         return None
-    clerks = {name for (name,) in answers.rows(connection, _CLERKS, str)}
-    found = answers.rows(connection, _POOLS, int, str, int, int)
+    clerks = {name for (name,) in query.rows(connection, _CLERKS, str)}
+    found = query.rows(connection, _POOLS, int, str, int, int)
     pools = {number: (name, low, high) for number, name, low, high in found}
-    databases = answers.rows(connection, _DATABASES, int, str, Maybe(int))
+    databases = query.rows(connection, _DATABASES, int, str, Maybe(int))
     return tuple(
         XtpDatabase(name, *pools.get(pool, (None, None, None)))
         for number, name, pool in databases
@@ -91,13 +91,13 @@ def _xtp(connection: pyodbc.Connection) -> tuple[XtpDatabase, ...] | None:
 
 
 def _groups(connection: pyodbc.Connection) -> int | None:
-    return len(answers.rows(connection, _GROUPS, int)) or None
+    return len(query.rows(connection, _GROUPS, int)) or None
 
 
 def _dop_feedback(connection: pyodbc.Connection) -> bool | None:
     """Whether any database that this login may enter has it on; None if it may enter none."""
     found: list[int] = []
-    for (name,) in answers.rows(connection, _OPEN, str):
+    for (name,) in query.rows(connection, _OPEN, str):
         statement = _FEEDBACK.format(identifier(name))
-        found += [on for (on,) in answers.rows(connection, statement, int)]
+        found += [on for (on,) in query.rows(connection, statement, int)]
     return any(found) if found else None

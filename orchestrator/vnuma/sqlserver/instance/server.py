@@ -9,10 +9,9 @@ from vnuma.domain.vm.role import READS_STATE
 from vnuma.domain.vm.server import Permissions, ServerFacts
 from vnuma.errors import PrivilegeMissing
 from vnuma.logs.errorlog import ErrorLog, read_errorlog
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import fetch, where
+from vnuma.sqlserver.client.query import Maybe, fetch, where
 
 _PROPERTIES = (
     "SELECT CAST(SERVERPROPERTY(N'ProductVersion') AS nvarchar(128)) AS product_version, "
@@ -50,11 +49,11 @@ MEMORY_NODES = (
     "SELECT memory_node_id, pages_kb, foreign_committed_kb FROM sys.dm_os_memory_nodes "
     "ORDER BY memory_node_id"
 )
-_NEEDED: dict[str, answers.ColumnKind] = {
+_NEEDED: dict[str, query.ColumnKind] = {
     **dict.fromkeys(("cpu_count", "scheduler_count", "max_workers_count", "physical_memory_kb"), int),
     **dict.fromkeys(("committed_kb", "committed_target_kb"), int),
     **dict.fromkeys(("ms_ticks", "sqlserver_start_time_ms_ticks"), int),
-    "sqlserver_start_time": answers.moment,
+    "sqlserver_start_time": query.moment,
 }
 _SYS_INFO = (
     *("affinity_type_desc", "virtual_machine_type_desc", "numa_node_count"),
@@ -67,8 +66,8 @@ def read_server(connection: pyodbc.Connection) -> ServerFacts:
     permissions = read_permissions(connection)
     require_state(permissions, where(connection))
     properties = _properties(connection)
-    info = answers.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO, needed=_NEEDED)
-    settings: dict[str, int] = dict(answers.rows(connection, _SETTINGS, str, int))
+    info = query.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO, needed=_NEEDED)
+    settings: dict[str, int] = dict(query.rows(connection, _SETTINGS, str, int))
     pooling = settings.get("lightweight pooling")
     return ServerFacts(
         version=str(properties["product_version"]),
@@ -101,7 +100,7 @@ def read_server(connection: pyodbc.Connection) -> ServerFacts:
         lightweight_pooling=None if pooling is None else bool(pooling),
         trace_flags=_trace_flags(connection),
         permissions=permissions,
-        other_sessions=answers.whole(connection, _SESSIONS),
+        other_sessions=query.whole(connection, _SESSIONS),
         foreign_committed_kb=_foreign(connection),
     )
 
@@ -109,7 +108,7 @@ def read_server(connection: pyodbc.Connection) -> ServerFacts:
 def read_permissions(connection: pyodbc.Connection) -> Permissions:
     """What this login may do."""
     kinds = [Maybe(int)] * 4
-    state, performance, create, sysadmin = answers.row(connection, _PERMISSIONS, *kinds)
+    state, performance, create, sysadmin = query.row(connection, _PERMISSIONS, *kinds)
     known = None if performance is None else bool(performance)
     return Permissions(bool(state), known, bool(create), bool(sysadmin))
 
@@ -127,21 +126,21 @@ def require_state(permissions: Permissions, server: str) -> None:
 
 def _properties(connection: pyodbc.Connection) -> dict[str, Any]:
     levels, switches = [Maybe(str)] * 2, [Maybe(int)] * 3
-    found = answers.row(connection, _PROPERTIES, str, *levels, str, int, str, *switches, Maybe(str), str)
+    found = query.row(connection, _PROPERTIES, str, *levels, str, int, str, *switches, Maybe(str), str)
     return dict(zip(_PROPERTY_NAMES, found, strict=True))
 
 
 def _trace_flags(connection: pyodbc.Connection) -> tuple[int, ...] | None:
     """Global trace flags; None if this login may not read them."""
     try:
-        rows = answers.rows(connection, "DBCC TRACESTATUS (-1) WITH NO_INFOMSGS", *[int] * 4)
+        rows = query.rows(connection, "DBCC TRACESTATUS (-1) WITH NO_INFOMSGS", *[int] * 4)
     except PrivilegeMissing:
         return None
     return tuple(sorted(flag for flag, _status, everywhere, _session in rows if everywhere))
 
 
 def _foreign(connection: pyodbc.Connection) -> dict[int, int]:
-    return {node: foreign for node, _pages, foreign in answers.rows(connection, MEMORY_NODES, int, int, int)}
+    return {node: foreign for node, _pages, foreign in query.rows(connection, MEMORY_NODES, int, int, int)}
 
 
 # Filter for one line; 0 is the current log, 1 the server's own (not the agent's).
@@ -179,12 +178,12 @@ def read_topology(connection: pyodbc.Connection) -> GuestTopology:
 
     NUMA nodes are counted by distinct memory nodes, as sys.dm_os_nodes also lists soft-NUMA nodes.
     """
-    info = answers.read_one(connection, "sys.dm_os_sys_info", _GUEST_INFO, needed={"cpu_count": int})
-    nodes = tuple(SqlNode(*found) for found in answers.rows(connection, _NODES, int, int, int, str))
+    info = query.read_one(connection, "sys.dm_os_sys_info", _GUEST_INFO, needed={"cpu_count": int})
+    nodes = tuple(SqlNode(*found) for found in query.rows(connection, _NODES, int, int, int, str))
     if not nodes:
-        raise answers.unexpected(connection, "no node", _NODES)
+        raise query.unexpected(connection, "no node", _NODES)
     memory_nodes = {node.memory_node_id for node in nodes}
-    schedulers: dict[str, int] = dict(answers.rows(connection, _SCHEDULERS, str, int))
+    schedulers: dict[str, int] = dict(query.rows(connection, _SCHEDULERS, str, int))
     return GuestTopology(
         vcpus=info["cpu_count"],
         sockets=info.get("socket_count"),
@@ -197,7 +196,7 @@ def read_topology(connection: pyodbc.Connection) -> GuestTopology:
         visible_offline=schedulers.get("VISIBLE OFFLINE", 0),
         memory_node_kb={
             node: pages
-            for node, pages, _foreign in answers.rows(connection, MEMORY_NODES, int, int, int)
+            for node, pages, _foreign in query.rows(connection, MEMORY_NODES, int, int, int)
             if node in memory_nodes
         },
         xtp_pages_kb=xtp_pages_kb(connection),
@@ -210,4 +209,4 @@ def xtp_pages_kb(connection: pyodbc.Connection) -> dict[int, int]:
     Recovery threads load the data before anybody can log in, so its placement may change at each boot. Raises
     PrivilegeMissing.
     """
-    return dict(sorted(answers.rows(connection, _XTP, int, int)))
+    return dict(sorted(query.rows(connection, _XTP, int, int)))

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable, VnumaError
-from vnuma.sqlserver.client.connect import located
-from vnuma.sqlserver.client.connection_string import connection_string, driver_files
+from vnuma.sqlserver.client.connect import SqlServer, connection_string, driver_files, located
 from vnuma.sqlserver.client.driver import Driver
 from vnuma.sqlserver.client.failures import translate
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.workloads.client import HERE, Answer, Client, ClientHost, client_host, driver_on
 
 LOGIN_S = 30.0

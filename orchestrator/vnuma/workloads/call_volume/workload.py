@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from vnuma.domain.study.study import Dataset
 from vnuma.errors import MeasurementFailed, SqlFailed
-from vnuma.sqlserver.client import answers
+from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, value, where
@@ -238,4 +238,4 @@ def _object(connection: pyodbc.Connection, name: str, kind: str) -> object:
 
 
 def _count(connection: pyodbc.Connection, rows: int) -> int:
-    return answers.whole(connection, _COUNT, rows)
+    return query.whole(connection, _COUNT, rows)

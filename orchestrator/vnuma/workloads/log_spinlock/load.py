@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from vnuma.errors import MeasurementFailed, PlacementNotProven
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client import query
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, value, where
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database.dataset_sql import identifier
-from vnuma.sqlserver.instance import spinlocks
-from vnuma.sqlserver.instance.spinlocks import Counters
+from vnuma.sqlserver.instance import call_counters
+from vnuma.sqlserver.instance.call_counters import Counters
 
 TABLES = {"disk": "dbo.MyBigTable", "native": "dbo.MyBigTableIm"}
 PROCEDURES = {"disk": "dbo.usp_insert", "native": "dbo.usp_insertIm"}
@@ -154,12 +153,12 @@ def release_without_load(connection: pyodbc.Connection, form: str) -> None:
 
 def waiting_cpus(connection: pyodbc.Connection) -> dict[int, int]:
     """The sessions that wait for the start, with their CPUs."""
-    return dict(answers.rows(connection, _WAITING, int, int))
+    return dict(query.rows(connection, _WAITING, int, int))
 
 
 def count_rows(connection: pyodbc.Connection, form: str) -> int:
     """Rows in the form's table, since a natively compiled procedure does not preserve @@ROWCOUNT."""
-    return answers.whole(connection, f"SELECT COUNT_BIG(*) AS counted FROM {TABLES[form]}")
+    return query.whole(connection, f"SELECT COUNT_BIG(*) AS counted FROM {TABLES[form]}")
 
 
 def set_durability(connection: pyodbc.Connection, database: str, durability: str) -> None:
@@ -184,7 +183,7 @@ def make_room(connection: pyodbc.Connection, database: str, *, data_mb: int, log
     during a load.
     """
     for kind, wanted in ((0, data_mb), (1, log_mb)):
-        name, size = answers.row(connection, _FILE, str, int, parameters=(kind,))
+        name, size = query.row(connection, _FILE, str, int, parameters=(kind,))
         if size < wanted:
             quoted = name.replace("'", "''")
             run(
@@ -229,11 +228,11 @@ def run_load(load: Load, control: pyodbc.Connection, allowed: tuple[int, ...]) -
             waiting = [pool.submit(_session, load, number) for number in range(1, load.sessions + 1)]
             cpus = _all_arrived(control, waiting)
             _require_on(cpus, allowed)
-            before = spinlocks.read_counters(control)
+            before = call_counters.read_counters(control)
         release_sessions(control)
         ran = [session.result() for session in waiting]
-    spent = spinlocks.difference(before, spinlocks.read_counters(control))
-    if spinlocks.was_cleared(spent):
+    spent = call_counters.difference(before, call_counters.read_counters(control))
+    if call_counters.was_cleared(spent):
         raise MeasurementFailed(
             "SQL Server's counters were cleared while the load ran, so no difference can be taken.",
             fix="Stop whatever calls DBCC SQLPERF (..., CLEAR) on this instance.",
@@ -249,7 +248,7 @@ def _session(load: Load, number: int) -> Ran:
     # All sessions log in at once, and logins to one server take turns.
     in_turn_s = 5 + load.sessions / 5
     with connect(load.server, load.database, in_turn_s, load.timeout_s + ARRIVE_S) as connection:
-        began, ended = answers.row(connection, batch, answers.moment, answers.moment)
+        began, ended = query.row(connection, batch, query.moment, query.moment)
     return Ran(began, ended)
 
 

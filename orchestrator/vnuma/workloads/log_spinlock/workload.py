@@ -11,13 +11,12 @@ from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all, value
-from vnuma.sqlserver.database import dataset, ownership
+from vnuma.sqlserver.database import ownership
+from vnuma.sqlserver.database.dataset import GENERATED, committed_target_mb, ensure_filegroup, inside
 from vnuma.sqlserver.database.ownership import major_version
-from vnuma.sqlserver.database.scan_tables import committed_target_mb
-from vnuma.sqlserver.instance import log_writers, resource_pool
-from vnuma.sqlserver.instance.log_writers import LogWriter, WorkerCpus
+from vnuma.sqlserver.instance import call_counters, server_configuration
+from vnuma.sqlserver.instance.call_counters import LOGCACHE_ACCESS, Counters, LogWriter, WorkerCpus
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
-from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
 from vnuma.workloads.interface import (
     Document,
     Obstacle,
@@ -128,16 +127,16 @@ class LogSpinlockWorkload(Workload):
             changed = not ownership.require_ours(connection, database)
             if changed:
                 ownership.create(connection, database)
-            with dataset.inside(connection, database):
+            with inside(connection, database):
                 if "native" in settings.forms:
-                    dataset.ensure_filegroup(connection, database)
+                    ensure_filegroup(connection, database)
                 log_load.make_room(connection, database, data_mb=settings.data_mb, log_mb=settings.log_mb)
                 log_load.keep_log(connection, database)
         if settings.pool_share is not None:
             system.resource_pool(settings.pool_share)
         return {
             "database": database,
-            "source": dataset.GENERATED,
+            "source": GENERATED,
             "generated": True,
             "changed": changed,
             "data_mb": settings.data_mb,
@@ -154,7 +153,7 @@ class LogSpinlockWorkload(Workload):
             placed = _find_worker_cpus(connection)
             cpus = placed.cpus(settings.workers)
             with system.process_affinity(affinity_to(cpus)):
-                writers = log_writers.read_log_writers(connection)
+                writers = call_counters.read_log_writers(connection)
                 _require_still_there(writers, placed)
                 system.record("workload", _evidence(settings, writers, placed, cpus))
                 yield LogBench(system, connection, cpus)
@@ -167,9 +166,9 @@ def _drop_all(settings: LogSpinlock) -> Iterator[str]:
 
 
 def _find_worker_cpus(connection: pyodbc.Connection) -> WorkerCpus:
-    writers = log_writers.read_log_writers(connection)
+    writers = call_counters.read_log_writers(connection)
     nodes = cpus_by_memory_node(connection)
-    placed = log_writers.worker_cpus(writers, nodes)
+    placed = call_counters.worker_cpus(writers, nodes)
     if placed is None:
         homes = ", ".join(str(node) for node in sorted({writer.memory_node_id for writer in writers}))
         raise PlacementNotProven(
@@ -227,7 +226,7 @@ def _rights(connection: pyodbc.Connection, permission: str, purpose: str) -> Ite
 def _writers(connection: pyodbc.Connection) -> Iterator[Obstacle]:
     """Log writers must be visible and on a single node, since that node is compared with another."""
     try:
-        writers = log_writers.read_log_writers(connection)
+        writers = call_counters.read_log_writers(connection)
     except PrivilegeMissing as error:
         yield Obstacle(error.what, error.fix or "GRANT VIEW SERVER STATE TO the login.")
         return
@@ -251,11 +250,11 @@ def _native(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Ob
     if missing:
         yield from missing
         return
-    if not resource_pool.has_governor(connection):
+    if not server_configuration.has_governor(connection):
         yield Obstacle("This edition has no Resource Governor, so memory cannot be kept apart.", without)
         return
     yield from _rights(connection, "CONTROL SERVER", "make a resource pool (CREATE RESOURCE POOL)")
-    governor = resource_pool.read_governor(connection)
+    governor = server_configuration.read_governor(connection)
     if governor.pending:
         yield Obstacle(
             "Changes to the Resource Governor are waiting for RECONFIGURE, which this workload would "
@@ -264,8 +263,8 @@ def _native(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Ob
         )
     if governor.pool_percent is not None:
         yield Obstacle(
-            f"The resource pool {resource_pool.POOL} already exists, left by another run.",
-            f"vnuma restore the VM, or DROP RESOURCE POOL {resource_pool.POOL}.",
+            f"The resource pool {server_configuration.POOL} already exists, left by another run.",
+            f"vnuma restore the VM, or DROP RESOURCE POOL {server_configuration.POOL}.",
         )
     most = committed_target_mb(connection) * settings.pool_percent / 100
     if settings.native_mb > most:

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from vnuma.domain.workloads.settings import COARSE_BELOW_MS
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import Statement, Timing, timed
 from vnuma.workloads.interface import Query
 

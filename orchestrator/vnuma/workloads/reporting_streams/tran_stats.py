@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import run, where
+from vnuma.sqlserver.client.query import Maybe, run, where
 from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
 
@@ -162,7 +161,7 @@ def _numbers(rows: int, first: int) -> str:
 
 def _counted(connection: pyodbc.Connection) -> tuple[int, int]:
     """Rows of both tables in the catalog; 0 for a missing one."""
-    counted = [answers.row(connection, _ROWS, Maybe(int), parameters=(name,))[0] for name in TABLES]
+    counted = [query.row(connection, _ROWS, Maybe(int), parameters=(name,))[0] for name in TABLES]
     return counted[0] or 0, counted[1] or 0
 
 

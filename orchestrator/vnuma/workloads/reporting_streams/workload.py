@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass, replace
 
 from vnuma.domain.study.study import Dataset
 from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all
-from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
+from vnuma.sqlserver.instance import buffer_pool, server, server_configuration
 from vnuma.workloads.interface import Document, Obstacle, Query, Reading, SystemUnderTest, Workload
 from vnuma.workloads.reporting_streams import tran_stats
 from vnuma.workloads.reporting_streams.settings import (
@@ -153,12 +152,13 @@ def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
 
 def _require_arrival(connection: pyodbc.Connection, by: NodePort) -> None:
     """Raise PlacementNotProven unless connections by that port have affinity to that node."""
-    came = tcp_ports.arrival(connection)
+    came = server_configuration.arrival(connection)
     if came.memory_node != by.node:
         raise PlacementNotProven(
             f"A connection to port {by.server.port} (local_tcp_port {came.port}) has affinity to memory "
             f"node {came.memory_node}, not {by.node}.",
-            fix=f"Check the port mapping in {tcp_ports.BY_HAND}, and the error log from SQL Server's start.",
+            fix=f"Check the port mapping in {server_configuration.BY_HAND}, "
+            "and the error log from SQL Server's start.",
         )
 
 

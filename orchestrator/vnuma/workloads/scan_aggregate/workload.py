@@ -10,7 +10,7 @@ from vnuma.domain.study.study import Dataset
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
-from vnuma.sqlserver.database.scan_tables import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
+from vnuma.sqlserver.database.dataset import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
 from vnuma.workloads.interface import (
     Document,
     Obstacle,
