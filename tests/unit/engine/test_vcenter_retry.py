@@ -112,3 +112,16 @@ def test_a_user_in_haste_waits_for_no_further_try(monkeypatch: pytest.MonkeyPatc
         retry_vcenter(failing(9, VCenterUnreachable("away.")), VCenterRetry(900, first_s=60), tell)
 
     assert told == [1]
+
+
+def test_one_bad_answer_to_a_user_in_haste_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes while VMs are restored: one must not stay off for it. What fails for long is given up."""
+    monkeypatch.setattr(HASTE, "asked", True)
+    clock, away = Clock(), VCenterUnreachable("away.")
+
+    done = retry_vcenter(failing(1, away), clock.patience(900), lambda *_: None)
+
+    assert (done, clock.slept) == ("done at try 2", [1.0])
+    with pytest.raises(VCenterUnreachable, match="away"):
+        retry_vcenter(failing(99, away), clock.patience(900), lambda *_: None)
+    assert clock.now < 100 + 15

@@ -42,7 +42,7 @@ RESTORING = "restoring"
 
 @dataclass
 class Haste:
-    """Whether the user has asked again to stop: then nothing that failed is repeated."""
+    """Whether the user has asked again to stop: then nothing that fails for long is repeated."""
 
     asked: bool = False
 
@@ -50,13 +50,21 @@ class Haste:
 HASTE = Haste()
 """Of this process. A signal handler sets it."""
 
+_HASTY_S = 10.0
+"""How long work is repeated that first failed when the user was in haste already: one bad answer must not
+leave a VM off.
+"""
+
+_HASTY_PAUSE_S = 1.0
+
 _LOOK_S = 0.5
 
 
 def _pause(seconds: float) -> None:
-    """Sleep that long, or until the user is in haste."""
-    until = time.monotonic() + seconds
-    while not HASTE.asked and (left_s := until - time.monotonic()) > 0:
+    """Sleep that long, or until the user gets into haste; at most a second for one who is."""
+    hasty = HASTE.asked
+    until = time.monotonic() + (min(seconds, _HASTY_PAUSE_S) if hasty else seconds)
+    while (hasty or not HASTE.asked) and (left_s := until - time.monotonic()) > 0:
         time.sleep(min(left_s, _LOOK_S))
 
 
@@ -85,20 +93,23 @@ def retry_vcenter(work: Callable[[int], T], patience: VCenterRetry, tell: Tell) 
 
     Retries only temporary errors: a vCenter that does not answer, ended the session or cannot do it now, and
     a proxy that shows its own certificate. `tell` is called with each failure and the next pause, and may
-    raise to stop. Raises the last error when `patience` ends, or the user's (`HASTE`).
+    raise to stop. Raises the last error when `patience` ends, or the user's (`HASTE`): at once while it
+    retries, else after `_HASTY_S`.
     """
-    began, tries = patience.clock(), 0
+    end, tries, hasty = patience.clock() + patience.total_s, 0, False
     while True:
         tries += 1
         try:
             return work(tries)
         except _PASSING as error:
-            pause = patience.pause_s(tries)
-            if HASTE.asked or patience.clock() - began + pause > patience.total_s:
+            if tries == 1 and HASTE.asked:
+                hasty, end = True, min(end, patience.clock() + _HASTY_S)
+            pause = min(patience.pause_s(tries), _HASTY_PAUSE_S) if hasty else patience.pause_s(tries)
+            if (HASTE.asked and not hasty) or patience.clock() + pause > end:
                 raise _out_of_patience(error, tries, patience) from error
             tell(tries, error, pause)
             patience.sleep(pause)
-            if HASTE.asked:
+            if HASTE.asked and not hasty:
                 raise _out_of_patience(error, tries, patience) from error
 
 
