@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo docs test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-slice test-times test-fresh coverage mutants calibrate smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-dev demo docs what-if test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-slice test-times test-fresh coverage mutants calibrate smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -43,7 +43,10 @@ setup-dev:  ## the same, with all that tests and linters need
 
 docs: setup-dev  ## the site of docs/, into build/site; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
-	@echo "build/site/index.html; with its search: python3 -m http.server -d build/site --bind 127.0.0.1"
+	@echo "build/site/index.html; without its what-if page's Python (make what-if); with its search: python3 -m http.server -d build/site --bind 127.0.0.1"
+
+what-if: docs  ## the same site with the what-if page's Python, from npm and PyPI
+	$(BIN)/python -m tools.what_if build/site/what-if/runtime
 
 lint: setup-dev lint-python lint-yaml lint-ansible  ## ruff, mypy, yamllint, ansible-lint
 

@@ -17,6 +17,7 @@ from typing import Any
 from mkdocs.structure.files import File
 
 import vnuma
+from tools import what_if
 from tools.manual import markdown as command_line
 from vnuma.frames import RunTables
 
@@ -26,6 +27,7 @@ OWN |= {
     "SECURITY.md": "security.md",
     "docs/notebook.ipynb": "notebook.md",
     "docs/decisions": "decisions/index.md",
+    "templates/what_if/index.html": "what-if/index.html",
 }
 """Paths in the repository, and the page that each is here."""
 
@@ -35,13 +37,14 @@ WALK = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages and files that are not in docs/."""
-    made = {
+    made: dict[str, str | bytes] = {
         **{page: (ROOT / path).read_text("utf-8") for path, page in OWN.items() if path.endswith(".md")},
         "notebook.md": notebook(json.loads((ROOT / "docs/notebook.ipynb").read_text("utf-8"))),
         "decisions/index.md": decisions(),
         "command-line.md": command_line(),
         "python.md": python_page(),
     }
+    made |= {f"what-if/{name}": content for name, content in what_if.page().items()}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
     for path in sorted(linked_files()):

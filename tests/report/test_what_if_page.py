@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -11,20 +15,36 @@ from playwright.sync_api import Browser, Page, expect
 from tests.report.browser import opened
 from tests.report.serving import serving
 from tests.support.stores import new_store
+from tools import what_if
 from vnuma.assets import asset
 from vnuma.checks.what_if import DEFAULTS
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The page of `vnuma serve`."""
-    with serving(new_store(tmp_path_factory.mktemp("what-if") / "vnuma.db")) as server:
-        yield f"{server}/what-if/"
+@pytest.fixture(scope="module", params=["serve", pytest.param("static", marks=pytest.mark.long)])
+def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of `vnuma serve`, and the one of the site, whose Python comes from npm and PyPI."""
+    folder = tmp_path_factory.mktemp("what-if")
+    if request.param == "serve":
+        with serving(new_store(folder / "vnuma.db")) as server:
+            yield f"{server}/what-if/"
+        return
+    if shutil.which("npm") is None:
+        pytest.skip("no npm on this machine")
+    for name, content in what_if.page().items():
+        (folder / name).write_bytes(content)
+    what_if.runtime(folder / "runtime")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as files:
+        thread = threading.Thread(target=files.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{files.server_port}/"
+        files.shutdown()
+        thread.join()
 
 
 def answered(page: Page) -> str:
-    """The answer's first sentence, once there is one."""
-    expect(page.locator("figure svg")).to_be_visible()
+    """The answer's first sentence, once there is one: the site's page loads Python first."""
+    expect(page.locator("figure svg")).to_be_visible(timeout=60_000)
     return page.locator("h2.sentence").first.inner_text()
 
 
@@ -52,7 +72,8 @@ def test_the_page_answers_while_one_types(browser: Browser, address: str, width:
 def test_a_question_without_an_answer_gets_one_sentence(browser: Browser, address: str) -> None:
     """And no picture of what was asked before; a hostile name stays text."""
     page, _, complaints = opened(browser, f"{address}?vcpus=0&name=<img src=x onerror=alert(1)>", 400)
-    expect(page.locator("#status")).to_have_text("vCPUs: '0' is not a number from 1 to 960. Correct it.")
+    refused = "vCPUs: '0' is not a number from 1 to 960. Correct it."
+    expect(page.locator("#status")).to_have_text(refused, timeout=60_000)
     expect(page.locator("figure")).to_have_count(0)
     page.get_by_label("vCPUs", exact=True).fill("16")
     assert answered(page).startswith("The guest sees")

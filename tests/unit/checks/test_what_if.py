@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from tools.what_if import rules
 from vnuma.checks.what_if import DEFAULTS, answer
 
 
@@ -68,6 +72,19 @@ def test_a_hostile_name_stays_a_string_in_every_tool() -> None:
         "-m",
         "-c",
     ]
+
+
+def test_the_rules_of_the_page_need_nothing_but_the_standard_library(tmp_path: Path) -> None:
+    """What the page gives to a browser answers as the installed package does."""
+    (tmp_path / "rules.zip").write_bytes(rules())
+    program = (
+        "import json, sys; sys.path.insert(0, sys.argv[1]); from vnuma.checks.what_if import answer; "
+        "print(json.dumps(answer({'vcpus': '30', 'edition': 'standard'})))"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program, str(tmp_path / "rules.zip")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert json.loads(run.stdout) == answer({"vcpus": "30", "edition": "standard"})
 
 
 def test_unknown_fields_are_ignored() -> None:
