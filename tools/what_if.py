@@ -30,7 +30,7 @@ PYODIDE_FILES = (
 CALAMINE = "python-calamine==0.9.1"
 CALAMINE_SHA256 = "1f9a2f99d65f4cc647f3fc57ff80a2bb492bf8ce66a637b67064d1663697ae21"
 PLATFORM = ("--platform", "pyemscripten_2026_0_wasm32", "--python-version", "314", "--implementation", "cp")
-ENTRY = "vnuma.checks.what_if"
+ENTRY = "vnuma.engine.design_check.dropped_file"
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
     f"style-src 'self' '{hash_of(STYLE)}'; base-uri 'none'; form-action 'none'"

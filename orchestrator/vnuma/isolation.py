@@ -9,7 +9,6 @@ import atexit
 import json
 import math
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -19,6 +18,9 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+if sys.platform != "emscripten":
+    import resource
 
 _MEGABYTE = 1024 * 1024
 
@@ -40,6 +42,8 @@ class IsolatedModule:
 
     def call(self, function: str, *arguments: Any) -> Any:
         """The function's result. Raises IsolationError if it raises, dies, or exceeds its time."""
+        if sys.platform == "emscripten":  # a page of a browser has no processes, and is isolated itself
+            return _result(_answer(getattr(import_module(self._module), function), list(arguments)))
         with self._lock:
             process = self._running()
             late = _Deadline(self._seconds, process)
@@ -52,10 +56,7 @@ class IsolatedModule:
                 late.cancel()
             if not line.endswith(b"\n"):
                 raise IsolationError(self._why(self._end(), passed=late.passed))
-        answer = json.loads(line)
-        if "error" in answer:
-            raise IsolationError(answer["error"])
-        return answer["result"]
+        return _result(json.loads(line))
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -134,6 +135,8 @@ def bound(*, memory_mb: float, cpu_seconds: float) -> None:
     """Limit how much more memory and CPU this process may use, before it is killed. For the called
     functions.
     """
+    if sys.platform == "emscripten":
+        return
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = math.ceil(used.ru_utime + used.ru_stime + cpu_seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
@@ -141,6 +144,12 @@ def bound(*, memory_mb: float, cpu_seconds: float) -> None:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
         most = pages * resource.getpagesize() + round(memory_mb * _MEGABYTE)
         resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def _result(answer: dict[str, Any]) -> Any:
+    if "error" in answer:
+        raise IsolationError(answer["error"])
+    return answer["result"]
 
 
 def _answer(function: Callable[..., Any], arguments: list[Any]) -> dict[str, Any]:

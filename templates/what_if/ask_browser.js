@@ -12,19 +12,30 @@ export const ready = new Promise((resolve, reject) => {
   python.onerror = () => reject(new Error("Python did not load: this copy of the page may lack it. Load it again, or use vnuma serve."));
   python.onmessage = ({ data }) => {
     if (data.ready) resolve();
-    else if (data.broken) reject(new Error(`Python did not load (${data.broken}).`));
+    else if (!data.id) reject(new Error(`Python did not load (${data.broken}).`));
     else {
-      waiting.get(data.id)(JSON.parse(data.answer));
+      const { answered, failed } = waiting.get(data.id);
       waiting.delete(data.id);
+      if (data.broken) failed(new Error(data.broken));
+      else answered(JSON.parse(data.answer));
     }
   };
 });
 
 export function ask(question) {
+  return called({ question });
+}
+
+// The VMs of a file, judged by the rules; the content stays in this browser.
+export async function judge(file, question) {
+  return called({ question, file: file.name, content: await file.arrayBuffer() });
+}
+
+function called(message) {
   last += 1;
   const id = last;
-  return new Promise((resolve) => {
-    waiting.set(id, resolve);
-    python.postMessage({ id, question });
+  return new Promise((answered, failed) => {
+    waiting.set(id, { answered, failed });
+    python.postMessage({ id, ...message });
   });
 }

@@ -1,5 +1,5 @@
 // The form, the address and the answer. What is right is decided by Python, behind ask().
-import { ask, ready } from "./ask.js";
+import * as backend from "./ask.js";
 
 const form = document.getElementById("question");
 const status = document.getElementById("status");
@@ -52,7 +52,7 @@ async function update() {
     again = false;
     const width = Math.max(280, Math.min(760, Math.floor(found.clientWidth || status.clientWidth) - 2));
     try {
-      show(await ask({ ...question(), width: String(width) }));
+      show(await backend.ask({ ...question(), width: String(width) }));
     } catch (error) {
       wrong(error.message, "");
     }
@@ -109,6 +109,7 @@ function layoutParts(layout, vm) {
 }
 
 function upper(text) {
+  if (/^v[A-Z]/.test(text)) return text; // vCPUs, vNUMA
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
@@ -168,7 +169,7 @@ function shapeRow(candidate) {
   return el("tr", {},
     el("th", { scope: "row", textContent: candidate.topology }),
     el("td", { textContent: `${candidate.nodes} node${candidate.nodes === 1 ? "" : "s"}` }),
-    el("td", { textContent: WORTH[candidate.worth], className: candidate.worth === "avoiding" ? "info" : "high" }),
+    el("td", { textContent: WORTH[candidate.worth], className: candidate.worth }),
     el("td", { className: "why" }, el("ul", {}, ...why)),
     el("td", {}, use));
 }
@@ -226,10 +227,81 @@ function download(svg, name) {
   URL.revokeObjectURL(link.href);
 }
 
+// A file is judged only where Python runs in this browser.
+const MOST_BYTES = 60_000_000;
+
+async function judgeFile(file) {
+  const judged = document.getElementById("judged");
+  const say = (text) => judged.replaceChildren(el("p", { className: "wrong", textContent: text }));
+  if (!file) return;
+  if (file.size > MOST_BYTES) {
+    say(`${file.name} is larger than ${MOST_BYTES / 1e6} MB. Check it with vnuma check --rvtools FILE.`);
+    return;
+  }
+  judged.replaceChildren(el("p", { textContent: `Reading ${file.name} …` }));
+  try {
+    const found = await backend.judge(file, question());
+    if (found.error) say(`${found.error} ${found.fix}`);
+    else judged.replaceChildren(...verdicts(found));
+    judged.scrollIntoView();
+  } catch (error) {
+    say(`${file.name} could not be judged: ${error.message}`);
+  }
+}
+
+function verdicts(found) {
+  const heads = ["VM", "Shape", "Host", "Broken rules"].map((text) => el("th", { scope: "col", textContent: text }));
+  const more = found.left_out ? [`${found.left_out} more VMs are not listed.`] : [];
+  const bad = found.vms.filter((vm) => vm.findings.some((finding) => finding.severity !== "info")).length;
+  return [
+    el("h2", { textContent: `${found.file}: ${bad} of ${found.vms.length} VMs break a rule` }),
+    el("p", { className: "note", textContent: `Read as ${found.kind}.` }),
+    ...[...more, ...found.unseen].map((text) => el("p", { className: "note", textContent: upper(text) })),
+    el("div", { className: "scroll" },
+      el("table", { className: "judged" },
+        el("thead", {}, el("tr", {}, ...heads, el("td"))),
+        el("tbody", {}, ...found.vms.map(verdict)))),
+  ];
+}
+
+function verdict(vm) {
+  const draw = el("button", { type: "button", textContent: "Draw", ariaLabel: `Draw ${vm.name}` });
+  draw.addEventListener("click", () => {
+    form.reset();
+    fill(new URLSearchParams(vm.question));
+    document.getElementById("answer").scrollIntoView();
+    document.getElementById("answer").focus();
+  });
+  const count = (severity) => vm.findings.filter((finding) => finding.severity === severity).length;
+  const counts = ["block", "warn", "info"].filter(count).map((severity) => `${count(severity)} ${severity}`);
+  const broken = vm.findings.length
+    ? el("details", {}, el("summary", { textContent: counts.join(", ") }), ruleList(vm.findings))
+    : "none";
+  return el("tr", {},
+    el("th", { scope: "row", textContent: vm.name }),
+    el("td", { textContent: vm.shape }),
+    el("td", { textContent: vm.host }),
+    el("td", {}, broken),
+    el("td", {}, draw));
+}
+
+if (backend.judge) {
+  const drop = document.getElementById("drop");
+  drop.hidden = false;
+  document.getElementById("file").addEventListener("change", (event) => judgeFile(event.target.files[0]));
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    document.addEventListener(kind, (event) => {
+      event.preventDefault();
+      drop.classList.toggle("over", kind === "dragover");
+      if (kind === "drop") judgeFile(event.dataTransfer.files[0]);
+    });
+  }
+}
+
 fill(new URLSearchParams(location.search));
 form.addEventListener("input", update);
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("reset", () => setTimeout(update));
 document.getElementById("share").addEventListener("click", (event) => copied(location.href, event.currentTarget));
 status.textContent = "Loading …";
-ready.then(update, (error) => wrong(error.message, ""));
+backend.ready.then(update, (error) => wrong(error.message, ""));

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.estate.workbooks import export, write
 from tests.report.browser import opened
 from tests.report.serving import serving
 from tests.support.stores import new_store
@@ -66,6 +68,23 @@ def test_the_page_answers_while_one_types(browser: Browser, address: str, width:
     assert answered(other) == answered(page)
     assert other.get_by_label("Cores per socket").input_value() == "15"
     assert {request.split("/")[2] for request in requests} == {address.split("/")[2]}
+    assert complaints == []
+
+
+@pytest.mark.parametrize("address", [pytest.param("static", marks=pytest.mark.long)], indirect=True)
+def test_a_dropped_file_is_judged_in_the_browser(browser: Browser, address: str, tmp_path: Path) -> None:
+    """Nothing is sent; each VM's topology can be drawn, and a hostile name stays text."""
+    page, requests, complaints = opened(browser, address, 400)
+    assert answered(page) == "The guest sees 1 NUMA node of 16 vCPUs."
+    before = len(requests)
+    page.set_input_files("#file", write(tmp_path / "<b>export.xlsx", export()))
+    expect(page.locator("#judged h2")).to_have_text("<b>export.xlsx: 3 of 3 VMs break a rule", timeout=60_000)
+    page.get_by_role("button", name="Draw vm0").press("Enter")
+    expect(page.locator("h2.sentence")).to_have_text("The guest sees 1 NUMA node of 16 vCPUs.")
+    assert page.get_by_label("Cores per socket").input_value() == "4"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    sent = [request.rpartition("/")[2] for request in requests[before:]]
+    assert sent == ["calamine.whl"]
     assert complaints == []
 
 

@@ -58,7 +58,7 @@ _LONGEST = 4000
 
 
 @dataclass(frozen=True)
-class _Question:
+class Question:
     """A question as values."""
 
     vcpus: int
@@ -71,15 +71,15 @@ class _Question:
 
 def answer(asked: Mapping[str, str]) -> dict[str, Any]:
     """The answer, or `{"error": what, "fix": what to do}` for a question without one."""
-    fields = {name: str(asked.get(name, default)).strip() for name, default in DEFAULTS.items()}
     try:
-        return _answered(fields)
+        return _answered(asked)
     except VnumaError as error:
         return {"error": error.what, "fix": error.fix or ""}
 
 
-def _answered(fields: Mapping[str, str]) -> dict[str, Any]:
-    asked = _question(fields)
+def _answered(given: Mapping[str, str]) -> dict[str, Any]:
+    asked = question_of(given)
+    fields = _fields(given)
     seen = forecast_on(asked.settings, asked.hardware, asked.hosts, asked.guest)
     advice = advise(asked.vcpus, asked.memory_mb, asked.hosts, asked.hardware, asked.guest)
     by_name = {host.name: host for host in asked.hosts}
@@ -106,7 +106,13 @@ def _answered(fields: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _question(fields: Mapping[str, str]) -> _Question:
+def _fields(given: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: str(given.get(name, default)).strip() for name, default in DEFAULTS.items()}
+
+
+def question_of(given: Mapping[str, str]) -> Question:
+    """The question in these fields. Raises UsageError for one that has no answer."""
+    fields = _fields(given)
     long = next((name for name, text in fields.items() if len(text) > _LONGEST), "")
     if long:
         raise UsageError(f"{long} has more than {_LONGEST} letters.", fix="Shorten it.")
@@ -124,7 +130,7 @@ def _question(fields: Mapping[str, str]) -> _Question:
     if why := partial_socket(settings):
         raise UsageError(f"No answer: {why}.", fix=f"Use a number that divides {vcpus}, or auto.")
     guest = planned_guest(fields["edition"], _number(fields, "sql"), fields["windows"])
-    return _Question(vcpus, memory_mb, hardware, settings, hosts, guest)
+    return Question(vcpus, memory_mb, hardware, settings, hosts, guest)
 
 
 def _sockets(fields: Mapping[str, str], hardware: int) -> dict[str, Value]:
@@ -163,7 +169,7 @@ def _hosts(fields: Mapping[str, str]) -> tuple[HostFacts, ...]:
 _BY_DESCRIPTION = NotShown("the description of the host")
 
 
-def _judged(asked: _Question) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _judged(asked: Question) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Broken rules, each with its hosts, worst first; and why others were not evaluated."""
     vm = planned_vm(asked.settings, asked.hardware)
     rules = [rule for rule in RULES if "study" not in rule.needs]
@@ -187,11 +193,15 @@ def _judged(asked: _Question) -> tuple[list[dict[str, Any]], list[dict[str, Any]
             found.setdefault(key, (finding, []))[1].append(host.name)
         for rule, why in one.not_evaluated.items():
             reasons.setdefault(why, {})[rule] = None
-    broken = [_finding(*pair, every=len(asked.hosts)) for pair in found.values()]
+    broken = [
+        finding_document(finding, hosts if len(hosts) < len(asked.hosts) else ())
+        for finding, hosts in found.values()
+    ]
     return broken, [{"why": why, "rules": list(rules)} for why, rules in reasons.items()]
 
 
-def _finding(finding: Finding, hosts: Sequence[str], every: int) -> dict[str, Any]:
+def finding_document(finding: Finding, hosts: Sequence[str] = ()) -> dict[str, Any]:
+    """A broken rule as the page shows it; `hosts` names those that it is broken on, if not all."""
     return {
         "rule": finding.rule,
         "severity": str(finding.severity),
@@ -201,7 +211,7 @@ def _finding(finding: Finding, hosts: Sequence[str], every: int) -> dict[str, An
         "fix": finding.fix.text,
         "source": finding.source,
         "assumed": finding.assumed,
-        "hosts": list(hosts) if len(hosts) < every else [],
+        "hosts": list(hosts),
     }
 
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from vnuma.checks.against_design import DRIFT
 from vnuma.checks.check_history import Earlier, Seen
 from vnuma.checks.evaluate import Evaluation, evaluate
-from vnuma.checks.facts import HOST_OPTIONS, Facts, PlacementFacts, StudyFacts, Subject, Unknown, shape_of
+from vnuma.checks.facts import Facts, PlacementFacts, StudyFacts, Subject, Unknown, shape_of
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
 from vnuma.checks.rule import Finding, Rule, Severity
 from vnuma.checks.rules.catalogue import RULES
@@ -20,7 +20,7 @@ from vnuma.collector import gc_paused
 from vnuma.domain.arm.desired_settings import desired_settings, vcpus_of
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import settings_after
-from vnuma.domain.vm.estate import Estate, EstateVm, NotShown
+from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlFacts, WindowsFacts, windows_of_banner
 from vnuma.domain.vm.setting import Power, Settings
@@ -32,6 +32,7 @@ from vnuma.engine.design_check.designed_vms import (
     added_by_host,
     planned,
     present_vms,
+    subject_in,
     today,
 )
 from vnuma.errors import EnvironmentProblem, InputError, PreflightBlocked
@@ -301,32 +302,16 @@ def _rules(asked: CheckRequest) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if not rule.needs & _STUDY_PARTS)
 
 
-_DESCRIPTION = NotShown("the description of the host")
-
-
 def subject_of(estate: Estate, vm: EstateVm, asked: CheckRequest) -> Subject:
-    """What the rules are asked about: a VM with its host, cluster, guest and SQL Server, as far as known."""
-    moid = vm.facts.host_moid
-    host = estate.hosts.get(moid)
-    sql = asked.sql(vm.facts, estate.source) if asked.sql else None
-    absent = vm.absent
+    """What the rules are asked about: a VM with what is known around it, and what the request adds."""
+    subject = subject_in(estate, vm)
+    sql, absent = (asked.sql(vm.facts, estate.source) if asked.sql else None), subject.absent
     if isinstance(sql, str):
         absent, sql = {**absent, "sql": sql}, None
-    if host and host.described:
-        absent = {**absent, HOST_OPTIONS: _DESCRIPTION}
     if not asked.assume_defaults:
         absent = {name: str(why) for name, why in absent.items()}
-    return Subject(
-        vm=vm.facts,
-        host=host,
-        cluster=estate.cluster_of.get(moid),
-        guest=_windows(vm, sql),
-        sql=sql,
-        placement=asked.placements.get(vm.facts.name),
-        waits=vm.waits,
-        absent=absent,
-        planned_sql=vm.sql,
-    )
+    placement = asked.placements.get(vm.facts.name)
+    return replace(subject, guest=_windows(vm, sql), sql=sql, placement=placement, absent=absent)
 
 
 def _windows(vm: EstateVm, sql: SqlFacts | None) -> WindowsFacts | None:

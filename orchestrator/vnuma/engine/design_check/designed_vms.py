@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from vnuma.checks.evaluate import Evaluation, evaluate
-from vnuma.checks.facts import HARDWARE, Subject, shape_of
+from vnuma.checks.facts import HARDWARE, HOST_OPTIONS, Subject, shape_of
 from vnuma.checks.result import Layout, Outlook
 from vnuma.checks.rule import Rule
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import hardware_version_of, newest_hardware
 from vnuma.domain.topology.topology import partial_socket
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
-from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, EstateVm, Unseen
+from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, EstateVm, NotShown, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts
 
 _GIVEN = "hosts given"
@@ -86,6 +86,23 @@ def _named_apart(hosts: Sequence[HostFacts]) -> tuple[HostFacts, ...]:
     if len({host.moid for host in hosts}) == len(hosts):
         return tuple(hosts)
     return tuple(replace(host, moid=f"{number}:{host.moid}") for number, host in enumerate(hosts))
+
+
+_DESCRIPTION = NotShown("the description of the host")
+
+
+def subject_in(estate: Estate, vm: EstateVm) -> Subject:
+    """A VM with its host, cluster and Windows, as far as its estate has them."""
+    host = estate.hosts.get(vm.facts.host_moid)
+    return Subject(
+        vm=vm.facts,
+        host=host,
+        cluster=estate.cluster_of.get(vm.facts.host_moid),
+        guest=vm.guest,
+        waits=vm.waits,
+        absent={**vm.absent, HOST_OPTIONS: _DESCRIPTION} if host and host.described else vm.absent,
+        planned_sql=vm.sql,
+    )
 
 
 def _host_decides(vm: EstateVm) -> bool:
