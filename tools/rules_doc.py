@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from vnuma.checks import explain
 from vnuma.checks.rule import FAMILIES, Rule, Severity
+from vnuma.checks.rules import catalogue
 from vnuma.checks.rules.catalogue import BY_ID, RULES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rules.md"
@@ -56,15 +56,15 @@ def _section(rule: Rule) -> str:
     lines = [
         f"### {rule.id} {rule.title}",
         "",
-        f"**{explain.severity(rule)}** · {explain.concerns(rule)}",
+        f"**{catalogue.severity(rule)}** · {catalogue.concerns(rule)}",
         "",
         f"- Found when: {rule.condition}.",
         f"- Why: {rule.consequence}",
         f"- Fix: {rule.fix}",
-        f"- Reads: {explain.needs(rule)}.",
+        f"- Reads: {catalogue.needs(rule)}.",
     ]
     if rule.unconfirmed:
-        lines.append(f"- Evidence: {explain.evidence(rule)}")
+        lines.append(f"- Evidence: {catalogue.evidence(rule)}")
     lines += [f"- Waits for {other}: {why}" for other, why in rule.yields_to.items()]
     lines.append("- Sources: " + ", ".join(f"<{url}>" for url in rule.sources))
     if rule.related:

@@ -22,8 +22,7 @@ from tests.support.stores import new_store
 from vnuma.checks.check_history import RecordedCheck
 from vnuma.errors import InputError, StoreError
 from vnuma.serve import app, reader
-from vnuma.serve.figures import Kept
-from vnuma.serve.reader import Reader
+from vnuma.serve.reader import Kept, Reader
 from vnuma.store import audit, estate_checks, runs, tables
 from vnuma.store.audit import AuditLine
 from vnuma.store.estate_checks import NewFinding

@@ -216,16 +216,13 @@ def finding_document(finding: Finding, hosts: Sequence[str] = ()) -> dict[str, A
 
 
 def _layout(seen: Forecast) -> dict[str, Any]:
-    sizes = seen.prediction.node_sizes
     return {
         "hosts": list(seen.hosts),
-        "nodes": len(sizes),
-        "sizes": list(sizes),
+        "sizes": list(seen.prediction.node_sizes),
         "topology": str(seen.topology),
         "alternatives": list(seen.prediction.alternatives),
         "confidence": seen.confidence,
         "impossible": seen.impossible,
-        "used": seen.usable_cores,
         "reasons": list(seen.reasons),
     }
 

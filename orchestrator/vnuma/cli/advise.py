@@ -36,13 +36,17 @@ def advise(
         typer.Option("--fix-as", help="Print only the settings of the best shape, in a form for this tool."),
     ] = None,
     format_: TextOrJsonOption = "text",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write a page (HTML) with the best shape drawn."),
+    ] = None,
 ) -> None:
     """Suggest topologies, best first, each with its reasons; --write makes a study that tests them.
 
     The suggestions rest on predictions: measure before you rely on them.
 
     Examples: vnuma advise --vcpus 30 --memory 256 --host-nodes 2x20/384@7.0;
-    vnuma advise --vm sql16 --snapshot estate.json --write advised.yml
+    vnuma advise --vm sql16 --snapshot estate.json --write advised.yml -o advice.html
     """
     from vnuma.checks.advice import advise as advice_for
     from vnuma.checks.advice import sentences
@@ -63,9 +67,14 @@ def advise(
     if format_ == "json":
         echo_json(_document(advice, there))
         return
+    said = list(sentences(advice, count, memory_mb, where(there), asked.sql))
+    if output:
+        from vnuma.report.page.advice_page import write_advice
+
+        write_advice(advice, there, name, memory_mb, said, output)
     if there.simulated:
         say(banner(there.simulated))
-    for sentence in sentences(advice, count, memory_mb, where(there), asked.sql):
+    for sentence in said:
         say(filled(sentence, width() or len(sentence)))
     say("\n".join(_text(advice, count)))
     if write:

@@ -90,9 +90,9 @@ def check(given: CheckOptions) -> None:
 
 
 def _explain(rule: str, format_: CheckFormat) -> None:
-    from vnuma.checks.explain import WIDTH as EXPLAINED_WIDTH
-    from vnuma.checks.explain import document
-    from vnuma.checks.explain import explain as explanation
+    from vnuma.checks.rules.catalogue import WIDTH as EXPLAINED_WIDTH
+    from vnuma.checks.rules.catalogue import document
+    from vnuma.checks.rules.catalogue import explain as explanation
 
     if format_ == "json":
         echo_json(document(rule))

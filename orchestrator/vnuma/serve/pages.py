@@ -15,8 +15,7 @@ from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
 from vnuma.report.page.comparison_page import compared_html
 from vnuma.report.page.template import environment
-from vnuma.serve.figures import Figures, Kept
-from vnuma.serve.reader import Reader, View
+from vnuma.serve.reader import Figures, Kept, Reader, View
 from vnuma.store import audit
 from vnuma.store.tables import utc_now
 from vnuma.words.plain_text import counted, duration

@@ -1,19 +1,30 @@
-"""One view of the store for all watchers, reading only what has changed."""
+"""What the pages show: one view of the store for all watchers, and parts of reports, each computed once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
+from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
+from vnuma.checks.check_history import History
+from vnuma.engine.design_check.history import history
 from vnuma.engine.run.progress import Away, Progress, progress_of, vms_away
 from vnuma.errors import StoreError, VnumaError
-from vnuma.store import runs
-from vnuma.store.change_detection import run_marks
+from vnuma.report.comparison.two_runs import Comparison, compare_runs
+from vnuma.report.model.model import load_run
+from vnuma.report.model.words import progress_words
+from vnuma.report.page.page import answer_parts
+from vnuma.report.page.render import page_text
+from vnuma.report.page.template import environment
+from vnuma.store import estate_checks, runs
+from vnuma.store.change_detection import figures_mark, run_marks
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.tables import utc_now
@@ -121,3 +132,139 @@ def _found(connection: Connection, run: Run) -> Progress | Unreadable:
         return progress_of(connection, str(run.id))
     except VnumaError as error:
         return Unreadable(run, error.what, error.fix)
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Entry(Generic[T]):
+    lock: Lock = field(default_factory=Lock)
+    made: tuple[Hashable, T] | None = None
+    making: Hashable = None
+    """The mark of the value being made in the background."""
+
+
+class Kept(Generic[T]):
+    """A cache shared by all readers: `most` values by key, least recently used removed first.
+
+    A value stays until its source has changed. Concurrent requests make it once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, mark: Hashable, make: Callable[[], T]) -> T:
+        """The value for this mark, cached or made now; concurrent requests for it wait."""
+        entry = self._entry(key)
+        with entry.lock:
+            if entry.made is None or entry.made[0] != mark:
+                entry.made = (mark, make())
+            return entry.made[1]
+
+    def latest(self, key: Hashable, mark: Hashable, make: Callable[[], T], background: Executor) -> T:
+        """The same, but an older value is returned at once while the new one is made in the background.
+
+        If making it fails, the older value is removed, and the next request makes it and gets the error. It
+        stays while the store cannot be read: the view says so, and the next request tries again.
+        """
+        entry = self._entry(key)
+        made = entry.made
+        if made is None:
+            return self.get(key, mark, make)
+        if made[0] != mark and entry.making != mark:
+            entry.making = mark
+            background.submit(self._make_in_background, entry, key, mark, make)
+        return made[1]
+
+    def _make_in_background(
+        self, entry: _Entry[T], key: Hashable, mark: Hashable, make: Callable[[], T]
+    ) -> None:
+        try:
+            self.get(key, mark, make)
+        except Exception as error:  # noqa: BLE001 - the next request tries again and shows it
+            if not isinstance(error, StoreError):
+                entry.made = None
+        finally:
+            if entry.making == mark:
+                entry.making = None
+
+    def _entry(self, key: Hashable) -> _Entry[T]:
+        with self._lock:
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._most:
+                self._entries.popitem(last=False)
+            return entry
+
+
+REPORTS = 8
+"""Most cached reports: each is about a megabyte."""
+
+
+class Figures:
+    """Cached page texts by run. No samples stay in memory."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._answers = Kept[tuple[str, Hashable]](200)
+        self._reports = Kept[str](REPORTS)
+        self._compared = Kept[str](REPORTS)
+        self._estate = Kept[tuple[str, str | None]](1)
+        self._behind = ThreadPoolExecutor(1, thread_name_prefix="figures")
+
+    def answers(self, progress: Progress) -> tuple[str, Hashable]:
+        """Answer and verdicts of each VM as HTML, and a mark of them. Reads nothing if no attempt ended.
+
+        While the run goes on, a text that is one attempt behind is returned at once, and the next request
+        gets the new one. After its end, requests wait for the final figures, since nothing would trigger
+        another one.
+        """
+        run_id = progress.run.id
+        mark = progress.run.state, tuple((vm.done, vm.valid, vm.last, vm.ended_by) for vm in progress.vms)
+
+        def make() -> tuple[str, Hashable]:
+            return self._answers_now(run_id), mark
+
+        if progress.run.state.ended:
+            return self._answers.get(run_id, mark, make)
+        return self._answers.latest(run_id, mark, make, self._behind)
+
+    def report(self, run_id: int) -> str:
+        return self._reports.get(
+            run_id, self._mark(run_id), lambda: page_text(load_run(self._store, str(run_id)))
+        )
+
+    def compared(
+        self, pair: tuple[int, int], allowed: Sequence[str], render: Callable[[Comparison], str]
+    ) -> str:
+        """Two compared runs. Raises InputError where they may not be compared."""
+        marks = tuple(map(self._mark, pair))
+
+        def make() -> str:
+            before, after = (load_run(self._store, str(run)) for run in pair)
+            return render(compare_runs([before], [after], allowed))
+
+        return self._compared.get((pair, tuple(allowed)), marks, make)
+
+    def estate(self, render: Callable[[Sequence[History]], tuple[str, str | None]]) -> tuple[str, str | None]:
+        """The recorded checks of estates, and what simulates them. Raises InputError without any."""
+        with self._store.read() as connection:
+            checks = estate_checks.checks_of(connection)
+        return self._estate.get("estate", checks, lambda: render(history(self._store)))
+
+    def _mark(self, run_id: int) -> Hashable:
+        with self._store.read() as connection:
+            return figures_mark(connection, run_id)
+
+    def _answers_now(self, run_id: int) -> str:
+        loaded = load_run(self._store, str(run_id))
+        return (
+            environment()
+            .get_template("serve/answers.html.j2")
+            .render(
+                loaded=loaded, study=loaded.study, progress=progress_words(loaded), parts=answer_parts(loaded)
+            )
+        )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.rules_doc import PAGE, page
-from vnuma.checks.explain import document, explain
-from vnuma.checks.rules.catalogue import RULES
+from vnuma.checks.rules.catalogue import RULES, document, explain
 from vnuma.errors import InputError
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -161,3 +163,16 @@ def test_a_limit_that_is_not_reached_is_reported_too() -> None:
         "uses at most the lesser of 4 sockets and 24 cores" in vnuma_here(*PAPER, "--edition", "standard").out
     )
     assert "uses at most" not in vnuma_here(*PAPER).out
+
+
+def test_a_page_has_the_answer_and_the_best_shape_drawn(tmp_path: Path) -> None:
+    """On each kind of host; the text is printed too."""
+    page = tmp_path / "advice.html"
+    shown = vnuma_here(*PAPER, "--host-nodes", "4x8/64@8.0", "-o", page)
+
+    text = page.read_text(encoding="utf-8")
+    pictures = [b64decode(found).decode() for found in re.findall(r"svg\+xml;base64,([^\"]+)", text)]
+    assert shown.code == 0
+    assert "Worth having" in shown.out
+    assert "Worth having" in text
+    assert [re.findall(r"on ([^:]+):", picture)[0] for picture in pictures] == ["2x16/96@7.0", "4x8/64@8.0"]

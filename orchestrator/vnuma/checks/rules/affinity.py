@@ -15,9 +15,8 @@ _ONE_A_CORE = {"affinity": "physical_cores"}
     Severity.WARN,
     "Affinity ends NUMA management",
     condition="CPU or memory affinity is set",
-    consequence=(
-        "ESXi's NUMA scheduler no longer manages the VM, so pinning and vNUMA change at the same time."
-    ),
+    consequence="ESXi's NUMA scheduler no longer manages the VM, so pinning and vNUMA change at the same "
+    "time.",
     fix="Treat affinity as a factor of its own. numa.nodeAffinity restricts nodes and keeps NUMA management.",
     sources=(sources.AFFINITY_7, sources.NUMA_CONTROLS_8),
     reads="vm",
@@ -35,14 +34,10 @@ def a03(facts: Facts) -> Fail | None:
     "A04",
     Severity.BLOCK,
     "Fewer CPUs in the affinity than vCPUs",
-    condition=(
-        "the affinity lists fewer logical CPUs than the VM has vCPUs; a note if it lists every CPU "
-        "of the host"
-    ),
-    consequence=(
-        "vSphere refuses it: it requires at least as many CPUs as vCPUs. A list of every CPU counts "
-        "as no affinity."
-    ),
+    condition="the affinity lists fewer logical CPUs than the VM has vCPUs; a note if it lists every CPU of "
+    "the host",
+    consequence="vSphere refuses it: it requires at least as many CPUs as vCPUs. A list of every CPU counts "
+    "as no affinity.",
     fix="Add CPUs to the list, or clear it.",
     sources=(sources.AFFINITY_8,),
     reads="vm",
@@ -65,10 +60,8 @@ def a04(facts: Facts) -> Fail | None:
     Severity.WARN,
     "No CPU left for the VM's other work",
     condition="the affinity lists exactly as many logical CPUs as the VM has vCPUs",
-    consequence=(
-        "The affinity binds all of the VM's worlds, including those for the console and for I/O: "
-        "they take time from the vCPUs."
-    ),
+    consequence="The affinity binds all of the VM's worlds, including those for the console and for I/O: "
+    "they take time from the vCPUs.",
     fix="List at least one more CPU; compare only arms with the same affinity.",
     sources=(sources.AFFINITY_8,),
     reads="vm",
@@ -102,10 +95,8 @@ def _one_more(facts: Facts) -> Fix | None:
     "A06",
     Severity.BLOCK,
     "vCPUs are pinned to threads of the same cores",
-    condition=(
-        "hyper-threading is on and the affinity lists both threads of a core; a note if it still "
-        "covers a core for each vCPU"
-    ),
+    condition="hyper-threading is on and the affinity lists both threads of a core; a note if it still "
+    "covers a core for each vCPU",
     consequence="Two vCPUs share a core: with hyper-threading, CPUs 0 to 15 are 8 cores.",
     fix="List one CPU of each core (0,2,4 and so on), as affinity: physical_cores does.",
     sources=(sources.HYPER_THREADING,),
@@ -220,14 +211,10 @@ def a10(facts: Facts) -> Fail | None:
     "A12",
     Severity.WARN,
     "Only one thread of each core is used",
-    condition=(
-        "hyper-threading is on but not active: the host uses the side-channel-aware scheduler SCAv1 "
-        "(boot options hyperthreadingMitigation and hyperthreadingMitigationIntraVM)"
-    ),
-    consequence=(
-        "Half of the logical CPUs stay unused: both threads of a core in an affinity are one CPU. "
-        "Timings are comparable only with those of hosts that use the same scheduler."
-    ),
+    condition="hyper-threading is on but not active: the host uses the side-channel-aware scheduler SCAv1 "
+    "(boot options hyperthreadingMitigation and hyperthreadingMitigationIntraVM)",
+    consequence="Half of the logical CPUs stay unused: both threads of a core in an affinity are one CPU. "
+    "Timings are comparable only with those of hosts that use the same scheduler.",
     fix="Pin to one CPU of each core, and study only hosts with the same scheduler. SCAv2 uses both "
     "threads; the security team decides whether it is safe enough.",
     sources=(
@@ -256,10 +243,8 @@ def a12(facts: Facts) -> Fail | None:
     "A01",
     Severity.BLOCK,
     "DRS may move a pinned VM",
-    condition=(
-        "CPU affinity is set, or the VM is under study, in a cluster with DRS on; a warning if the "
-        "VM's own DRS level is Disabled"
-    ),
+    condition="CPU affinity is set, or the VM is under study, in a cluster with DRS on; a warning if the "
+    "VM's own DRS level is Disabled",
     consequence="A list of CPUs is valid for one host only. DRS may place the VM elsewhere at any power-on; "
     "vSphere hides the setting for VMs in a DRS cluster.",
     fix="Use a host outside DRS, or set the VM's DRS level to Disabled.",

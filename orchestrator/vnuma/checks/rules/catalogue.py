@@ -1,9 +1,10 @@
-"""All rules."""
+"""All rules, and one or all of them explained, on the terminal and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 from vnuma.checks.rule import FAMILIES, Rule
 from vnuma.checks.rules import (
@@ -17,6 +18,8 @@ from vnuma.checks.rules import (
     windows,
 )
 from vnuma.errors import InputError
+from vnuma.words.plain_text import filled
+from vnuma.words.provenance import in_json
 
 _MODULES = (
     *(topology_shape, topology_release, topology_host, affinity, memory_and_limits, windows),
@@ -64,3 +67,107 @@ def find_rule(rule_id: str) -> Rule:
         listed = f"Rules are {RULES[0].id} to {RULES[-1].id}; list them: vnuma check --explain all"
         raise InputError(f"Rule {rule_id} does not exist.", fix=f"{close}{listed}")
     return found
+
+
+WIDTH = 80
+_INDENT = 11
+
+
+def document(rule_id: str) -> dict[str, Any]:
+    """One rule, or every one with `all`, as `vnuma check --explain RULE --format json`. Raises InputError."""
+    everything = rule_id.strip().lower() == "all"
+    rules = RULES if everything else (find_rule(rule_id),)
+    return {"schema": "vnuma/rules/1", **in_json(None), "rules": [_fields(rule) for rule in rules]}
+
+
+def _fields(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "family": rule.family,
+        "title": rule.title,
+        "severity": rule.severity.value,
+        "severity_in_study": rule.severity_for(studied=True).value,
+        "concerns": concerns(rule),
+        "condition": rule.condition,
+        "consequence": rule.consequence,
+        "fix": rule.fix,
+        "needs": sorted(rule.needs),
+        "unconfirmed": rule.unconfirmed,
+        "waits_for": [{"rule": other, "reason": reason} for other, reason in rule.yields_to.items()],
+        "sources": list(rule.sources),
+        "related": list(rule.related),
+    }
+
+
+def explain(rule_id: str, width: int = WIDTH) -> str:
+    """One rule as text, `width` wide except for addresses; `all` lists them. Raises InputError."""
+    if rule_id.strip().lower() == "all":
+        return "\n".join(line for rule in RULES for line in _listed(rule, width))
+    rule = find_rule(rule_id)
+    lines = [filled(f"{rule.id}  {rule.title}", width), filled(f"{severity(rule)} | {concerns(rule)}", width)]
+    for heading, text in (
+        ("Found when", rule.condition),
+        ("Why", rule.consequence),
+        ("Fix", rule.fix),
+        ("Reads", needs(rule)),
+        ("Evidence", evidence(rule)),
+        ("Waits for", " ".join(rule.yields_to.values())),
+    ):
+        lines += _paragraph(heading, text, width)
+    lines += [f"{'Sources' if index == 0 else '':{_INDENT}}{url}" for index, url in enumerate(rule.sources)]
+    lines += _paragraph(
+        "Related", ", ".join(f"{other} ({BY_ID[other].title})" for other in rule.related), width
+    )
+    return "\n".join(lines)
+
+
+def _listed(rule: Rule, width: int) -> list[str]:
+    head = f"{rule.id}  {rule.severity.value:5}  "
+    return filled(head + rule.title, width, then=" " * len(head)).split("\n")
+
+
+def severity(rule: Rule) -> str:
+    """Its severity, and that on a VM under study where it differs."""
+    if rule.in_study and rule.in_study is not rule.severity:
+        return f"{rule.severity}, {rule.in_study} on a VM under study"
+    return rule.severity.value
+
+
+def concerns(rule: Rule) -> str:
+    """Releases and editions; releases only for rules about ESXi."""
+    releases = str(rule.applies) if rule.family in _ABOUT_ESXI else ""
+    return ", ".join(filter(None, (releases, rule.editions))) or "always"
+
+
+_ABOUT_ESXI = {"topology", "affinity", "memory", "api"}
+
+
+def evidence(rule: Rule) -> str:
+    """What the rule rests on."""
+    if rule.unconfirmed:
+        return "General knowledge that the sources do not state in full: a warning at most."
+    return "Stated in the sources below, or derived from them."
+
+
+_PARTS = {
+    "vm": "the VM",
+    "host": "its host",
+    "cluster": "the cluster",
+    "guest": "Windows in the guest",
+    "sql": "SQL Server (--sql)",
+    "edition": "SQL Server's edition (--sql, or a design's)",
+    "study": "the study",
+    "placement": "placement on the host (esxtop, --evidence)",
+    "waits": "vCenter's counters of the VM (--vm)",
+}
+
+
+def needs(rule: Rule) -> str:
+    """The parts of the subject that it reads."""
+    return ", ".join(words for part, words in _PARTS.items() if part in rule.needs)
+
+
+def _paragraph(heading: str, text: str, width: int) -> Iterator[str]:
+    """A heading with indented text; empty without text."""
+    for index, line in enumerate(filled(text, width - _INDENT).split("\n") if text else ()):
+        yield f"{heading if index == 0 else '':{_INDENT}}{line}"

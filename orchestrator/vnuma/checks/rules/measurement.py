@@ -34,10 +34,8 @@ def _cross_join(facts: Facts) -> CrossJoin:
     "Q01",
     Severity.BLOCK,
     "The time includes the client",
-    condition=(
-        "the study times only forms that stream rows to the client; a warning if the first form does "
-        "and a server form is also measured"
-    ),
+    condition="the study times only forms that stream rows to the client; a warning if the first form does "
+    "and a server form is also measured",
     consequence="Elapsed time includes fetching and displaying rows in the client (ASYNC_NETWORK_IO): in one "
     "published case, discarding the results alone reduced 2.4 s to 0.24 s.",
     fix="Add the form server (an aggregate over all pairs), and read both.",
@@ -95,10 +93,8 @@ def q05(facts: Facts) -> Fail | None:
     "Q06",
     Severity.WARN,
     "The input fits the processor's cache",
-    condition=(
-        "the largest size reads less than a last-level cache of 16 MB; not evaluated up to 512 MB, "
-        "because vSphere does not report cache sizes"
-    ),
+    condition="the largest size reads less than a last-level cache of 16 MB; not evaluated up to 512 MB, "
+    "because vSphere does not report cache sizes",
     consequence="Data that fits the cache is not read from memory, so the distance to memory cannot show.",
     fix="Also measure scan_aggregate over several times the cache size, or mention it with the result.",
     sources=("https://frankdenneman.nl/2016/07/11/numa-deep-dive-part-3-cache-coherency/",),
@@ -124,10 +120,8 @@ def _megabytes_read(facts: Facts) -> float:
     "Q07",
     Severity.WARN,
     "Short statements against a timer of 1 ms",
-    condition=(
-        "a server form with at most 500 rows a side, timed by messages (clock: messages) and not "
-        "repeated in one batch"
-    ),
+    condition="a server form with at most 500 rows a side, timed by messages (clock: messages) and not "
+    "repeated in one batch",
     consequence="Times of a few milliseconds are whole milliseconds: differences of a percent cannot show.",
     fix="Keep clock: auto, which reads microseconds from sys.dm_exec_query_stats, or use larger sizes.",
     sources=(
@@ -152,10 +146,8 @@ def q07(facts: Facts) -> Fail | None:
     Severity.INFO,
     "EVC hides CPU features from the guest",
     condition="an EVC mode is in effect on the host",
-    consequence=(
-        "Guests see the CPU features of the mode's generation, not the host's own: results hold for this "
-        "mode. It does not make hosts alike: clock, caches and NUMA nodes stay those of each processor."
-    ),
+    consequence="Guests see the CPU features of the mode's generation, not the host's own: results hold for "
+    "this mode. It does not make hosts alike: clock, caches and NUMA nodes stay those of each processor.",
     fix="State the mode with the results, compare only hosts with the same processor, and measure again "
     "after the mode has changed and the VM was power-cycled.",
     sources=(

@@ -30,10 +30,8 @@ LOCAL_ENOUGH = 95.0
     "M01",
     Severity.INFO,
     "Memory is not fully reserved",
-    condition=(
-        "memoryReservationLockedToMax is off and not all memory is reserved; worse if the VMs "
-        "running on the host have more memory than the host"
-    ),
+    condition="memoryReservationLockedToMax is off and not all memory is reserved; worse if the VMs running "
+    "on the host have more memory than the host",
     consequence="Ballooning and swapping can take memory away and change results.",
     fix="Reserve all memory of a VM that is measured or latency-sensitive.",
     sources=(sources.VM_OPERATOR,),
@@ -65,11 +63,9 @@ def _overcommitted(facts: Facts) -> bool:
     "M02",
     Severity.WARN,
     "The target nodes may not have enough free memory",
-    condition=(
-        "the configured memory of the VM and of the other running VMs together exceeds the host's "
-        "memory (a block if the VM's alone does); vSphere's API does not show how much is in use, and on "
-        "which nodes"
-    ),
+    condition="the configured memory of the VM and of the other running VMs together exceeds the host's "
+    "memory (a block if the VM's alone does); vSphere's API does not show how much is in use, and on which "
+    "nodes",
     consequence="What does not fit on its nodes is allocated on others; locked pages then stay remote.",
     fix="Free the node, or the host, before the power-on.",
     sources=(sources.LARGE_MEMORY,),
@@ -213,10 +209,8 @@ def _listed(nodes: tuple[int, ...] | None) -> str:
     Severity.WARN,
     "vCPUs wait for CPUs of the host",
     condition="in the mean of the last hour, CPU ready is more than 5% of a vCPU's time",
-    consequence=(
-        "The host runs more vCPUs than it has CPUs for, or a limit holds the VM back. Queries take longer, "
-        "and SQL Server cannot see why; timings of arms depend on what else runs."
-    ),
+    consequence="The host runs more vCPUs than it has CPUs for, or a limit holds the VM back. Queries take "
+    "longer, and SQL Server cannot see why; timings of arms depend on what else runs.",
     fix="Move VMs off the host, remove CPU limits, or give VMs fewer vCPUs.",
     sources=(sources.CPU_READY, "https://xormon.com/VMware-CPU-monitoring.php"),
     reads="vm waits",
@@ -235,10 +229,8 @@ def m09(facts: Facts) -> Fail | None:
     Severity.WARN,
     "vCPUs are stopped to wait for each other",
     condition="in the mean of the last hour, co-stop is more than 3% of a vCPU's time",
-    consequence=(
-        "ESXi stops vCPUs that are ahead until the VM's other vCPUs have run. The host finds too few free "
-        "CPUs for all of them, or a snapshot slows the VM's I/O down."
-    ),
+    consequence="ESXi stops vCPUs that are ahead until the VM's other vCPUs have run. The host finds too "
+    "few free CPUs for all of them, or a snapshot slows the VM's I/O down.",
     fix="Give the VM fewer vCPUs, move other VMs off the host, and delete old snapshots.",
     sources=(
         sources.CPU_READY,
@@ -268,11 +260,9 @@ UNLIMITED = -1
     Severity.WARN,
     "A memory limit is below the VM's memory",
     condition="the VM's own memory limit is set and below its configured memory",
-    consequence=(
-        "ESXi never gives the VM more than the limit: it reclaims the rest from the guest, however much "
-        "memory the host has free. All memory cannot be reserved, since a limit must be at least the "
-        "reservation."
-    ),
+    consequence="ESXi never gives the VM more than the limit: it reclaims the rest from the guest, however "
+    "much memory the host has free. All memory cannot be reserved, since a limit must be at least the "
+    "reservation.",
     fix="Set the memory limit to Unlimited.",
     sources=(ALLOCATION_API,),
     reads="vm",
@@ -293,14 +283,10 @@ def m08(facts: Facts) -> Fail | None:
     "A13",
     Severity.WARN,
     "A CPU limit is below the VM's vCPUs",
-    condition=(
-        "the VM's own CPU limit is set and below its vCPUs times the host's nominal clock; pools above the "
-        "VM are checked before a study (P37)"
-    ),
-    consequence=(
-        "ESXi makes vCPUs wait once the VM has used up its limit, also on an idle host. Waiting vCPUs look "
-        "slow in the guest, which does not know why."
-    ),
+    condition="the VM's own CPU limit is set and below its vCPUs times the host's nominal clock; pools "
+    "above the VM are checked before a study (P37)",
+    consequence="ESXi makes vCPUs wait once the VM has used up its limit, also on an idle host. Waiting "
+    "vCPUs look slow in the guest, which does not know why.",
     fix="Set the CPU limit to Unlimited.",
     sources=(ALLOCATION_API,),
     reads="vm host",
@@ -324,10 +310,8 @@ def a13(facts: Facts) -> Fail | None:
     Severity.WARN,
     "Latency sensitivity high without its reservations",
     condition="latency sensitivity is high, and not all memory is reserved, or no CPU",
-    consequence=(
-        "vSphere requires a reservation of all memory and of the CPUs for high latency sensitivity; each "
-        "vCPU then has a core to itself. Without it ESXi may refuse to power the VM on."
-    ),
+    consequence="vSphere requires a reservation of all memory and of the CPUs for high latency sensitivity; "
+    "each vCPU then has a core to itself. Without it ESXi may refuse to power the VM on.",
     fix="Reserve all memory, and the VM's CPUs; or set latency sensitivity to normal.",
     sources=(LATENCY, VM_OPERATOR),
     reads="vm",
@@ -413,10 +397,8 @@ def r07(facts: Facts) -> Fail | None:
     "R08",
     Severity.BLOCK,
     "More than the hardware version allows",
-    condition=(
-        "more vCPUs or memory than the VM's hardware version allows: 32 vCPUs in version 8, 64 in 9 and 10, "
-        "128 in 11 to 14, 256 in 15 to 17, 768 in 18 to 21, 960 in 22"
-    ),
+    condition="more vCPUs or memory than the VM's hardware version allows: 32 vCPUs in version 8, 64 in 9 "
+    "and 10, 128 in 11 to 14, 256 in 15 to 17, 768 in 18 to 21, 960 in 22",
     consequence="vSphere refuses the size, or does not power the VM on.",
     fix="Upgrade the VM's compatibility with the VM off, or use a smaller size.",
     sources=(HARDWARE_FEATURES, HARDWARE_22),

@@ -40,10 +40,8 @@ LARGE_FOREIGN = 0.05
     Severity.INFO,
     "Automatic soft-NUMA splits large nodes",
     condition="automatic soft-NUMA is in effect; passes if every arm of the study sets soft_numa",
-    consequence=(
-        "Nodes or sockets with more than 8 cores are split into soft nodes of 5 to 9, so SQL "
-        "Server's CPU nodes are not the VM's nodes (1x16 shows 2)."
-    ),
+    consequence="Nodes or sockets with more than 8 cores are split into soft nodes of 5 to 9, so SQL "
+    "Server's CPU nodes are not the VM's nodes (1x16 shows 2).",
     fix="Leave it on for normal use. In a study, hold it constant or make it a factor: SOFTNUMA OFF and a "
     "restart.",
     sources=(SOFT_NUMA,),
@@ -76,13 +74,10 @@ def s05(facts: Facts) -> Fail | None:
     "S06",
     Severity.BLOCK,
     "The guest does not have the nodes it should",
-    condition=(
-        "the number of SQL Server's memory nodes (without the DAC's) differs from what ESXi's rules "
-        "give this configuration; a warning if the rules allow several numbers"
-    ),
-    consequence=(
-        "The configured topology is not in effect: sizing, or an arm, counts nodes that do not exist."
-    ),
+    condition="the number of SQL Server's memory nodes (without the DAC's) differs from what ESXi's rules "
+    "give this configuration; a warning if the rules allow several numbers",
+    consequence="The configured topology is not in effect: sizing, or an arm, counts nodes that do not "
+    "exist.",
     fix="Power-cycle the VM once; if it persists, remove the stored numa.autosize keys (T14).",
     sources=(MEMORY_NODES,),
     reads="vm host sql",
@@ -135,9 +130,8 @@ def s07(facts: Facts) -> Fail | None:
     Severity.WARN,
     "Nodes use memory of other nodes",
     condition="foreign_committed_kb is more than 5% of what SQL Server has committed",
-    consequence=(
-        "SQL Server allocated memory on nodes other than the one that uses it: remote from the start."
-    ),
+    consequence="SQL Server allocated memory on nodes other than the one that uses it: remote from the "
+    "start.",
     fix="Restart SQL Server after the boot, and check the free memory of each node.",
     sources=(MEMORY_NODES,),
     reads="sql",
@@ -167,12 +161,9 @@ def maxdop_guidance(nodes: int, vcpus: int, major: int) -> int:
     "S09",
     Severity.WARN,
     "MAXDOP is outside the guidance for these nodes",
-    condition=(
-        "max degree of parallelism is 0, or above Microsoft's guidance: with one node its logical "
-        "CPUs, at most 8; with several the logical CPUs of a node, at most 16, or half of them (at "
-        "most 16) if a node has more than 16 (SQL Server up to 2014: always at most 8); passes if "
-        "the study sets its own"
-    ),
+    condition="max degree of parallelism is 0, or above Microsoft's guidance: with one node its logical "
+    "CPUs, at most 8; with several the logical CPUs of a node, at most 16, or half of them (at most 16) if "
+    "a node has more than 16 (SQL Server up to 2014: always at most 8); passes if the study sets its own",
     consequence="A plan may use more CPUs than a node has, and its degree differs between arms.",
     fix="Set one MAXDOP for all arms (1 for a study of locality); otherwise follow the guidance.",
     sources=(MAXDOP,),
@@ -250,10 +241,8 @@ def s17(facts: Facts) -> Fail | None:
     Severity.WARN,
     "More than 64 logical processors in a node",
     condition="a node is predicted to have more than 64 vCPUs; SQL Server is 2022 CU11 (16.0.4105) or later",
-    consequence=(
-        "SQL Server does not start, according to the notes on CU11: an arm of this shape can never be "
-        "measured."
-    ),
+    consequence="SQL Server does not start, according to the notes on CU11: an arm of this shape can never "
+    "be measured.",
     fix="Use more nodes with at most 64 vCPUs each: more sockets, or cores per NUMA node.",
     sources=(NODE_OF_64, EDITIONS),
     reads="vm host edition",
@@ -302,10 +291,8 @@ def _without(number: int) -> Fix:
     Severity.WARN,
     "Trace flag 834 changes where memory comes from",
     condition="trace flag 834 is on",
-    consequence=(
-        "Large pages are allocated at startup: if max server memory is far below the RAM, nodes are "
-        "filled unevenly or stay empty."
-    ),
+    consequence="Large pages are allocated at startup: if max server memory is far below the RAM, nodes are "
+    "filled unevenly or stay empty.",
     fix="Keep it the same in all arms, and raise max server memory.",
     sources=(TRACE_FLAGS,),
     reads="sql",
@@ -386,13 +373,10 @@ def s14(facts: Facts) -> Fail | None:
     "S15",
     Severity.WARN,
     "Memory-optimised data without a pool of its own",
-    condition=(
-        "a database with memory-optimised tables is not bound to a resource pool, or its pool's MIN "
-        "and MAX memory percent differ"
-    ),
-    consequence=(
-        "It may run out of memory, or put others under pressure: 70 to 90% of the target memory is usable."
-    ),
+    condition="a database with memory-optimised tables is not bound to a resource pool, or its pool's MIN "
+    "and MAX memory percent differ",
+    consequence="It may run out of memory, or put others under pressure: 70 to 90% of the target memory is "
+    "usable.",
     fix="Bind it to a pool with MIN = MAX, then take the database offline and online.",
     sources=(_XTP_POOL, EDITIONS_2025),
     reads="sql",
@@ -423,10 +407,8 @@ def s15(facts: Facts) -> Fail | None:
     "S18",
     Severity.WARN,
     "Connections land on any node",
-    condition=(
-        "SQL Server has several CPU nodes, no TCP port is mapped to a single one of them, and "
-        "connections were seen on several"
-    ),
+    condition="SQL Server has several CPU nodes, no TCP port is mapped to a single one of them, and "
+    "connections were seen on several",
     consequence="A query may run on a different node with each connection.",
     fix="Map a separate port to a node (1433,50001[0x1]), or record the node of every run.",
     sources=(
@@ -486,10 +468,8 @@ def s19(facts: Facts) -> Fail | None:
     condition="max server memory (of a design: the VM's memory) above the edition's buffer pool limit "
     "(Standard 64 GB in 2012, 128 GB from 2014 on, 256 GB in 2025; Web 64 GB; Express 1410 MB, before 2016 "
     "1 GB)",
-    consequence=(
-        "The buffer pool stops at the limit; from 2016 SP1 on, memory-optimised data stops at 32 GB "
-        "per database in Standard, 16 GB in Web and 352 MB in Express."
-    ),
+    consequence="The buffer pool stops at the limit; from 2016 SP1 on, memory-optimised data stops at 32 GB "
+    "per database in Standard, 16 GB in Web and 352 MB in Express.",
     fix="Size the VM and the data for the limit, or use Enterprise (Developer on a test clone).",
     sources=(EDITIONS_2025, EDITIONS, MEMORY_LIMITS),
     reads="vm edition",
@@ -557,11 +537,9 @@ def _whole(facts: Facts, limit: SqlLimit) -> Fix:
     Severity.WARN,
     "Standard edition may leave CPUs unused",
     condition="Standard edition with more than 4 sockets, or more than 24 cores (before 2016: 16; 2025: 32)",
-    consequence=(
-        "Standard uses at most 4 sockets or that many cores, whichever is less: taken literally, 8x2 "
-        "runs on 8 cores and 16x1 on 4. Microsoft says that sockets do not count in a VM; reports "
-        "from VMware guests say they do."
-    ),
+    consequence="Standard uses at most 4 sockets or that many cores, whichever is less: taken literally, "
+    "8x2 runs on 8 cores and 16x1 on 4. Microsoft says that sockets do not count in a VM; reports from "
+    "VMware guests say they do.",
     fix="Use at most 4 sockets, and no more vCPUs than the edition uses, or Enterprise edition (Developer on "
     "a test clone).",
     sources=(
@@ -583,15 +561,11 @@ def s01(facts: Facts) -> Fail | None:
     "S02",
     Severity.BLOCK,
     "Express or Web edition leaves CPUs unused",
-    condition=(
-        "Express with more than 1 socket or 4 cores; Web with more than 4 sockets or 16 cores. A "
-        "warning for Web, and for Express with at most 4 vCPUs in several sockets"
-    ),
-    consequence=(
-        "If sockets count, as error logs of VMware guests show, Express uses 4, 4, 4, 2 and 1 cores "
-        "of 16 vCPUs as 1x16 to 16x1: arms differ by edition, not by NUMA. According to Microsoft's "
-        "text sockets do not count in a VM: always 4 cores."
-    ),
+    condition="Express with more than 1 socket or 4 cores; Web with more than 4 sockets or 16 cores. A "
+    "warning for Web, and for Express with at most 4 vCPUs in several sockets",
+    consequence="If sockets count, as error logs of VMware guests show, Express uses 4, 4, 4, 2 and 1 cores "
+    "of 16 vCPUs as 1x16 to 16x1: arms differ by edition, not by NUMA. According to Microsoft's text "
+    "sockets do not count in a VM: always 4 cores.",
     fix="Use another edition (Developer on a test clone); or for Express one socket of up to 4 cores, for "
     "Web at most 4 sockets and 16 cores.",
     sources=(EDITIONS,),
@@ -634,10 +608,8 @@ def s03(facts: Facts) -> Fail | None:
     "Schedulers are offline",
     condition="sys.dm_os_schedulers shows VISIBLE OFFLINE, or the error log says that SQL Server uses fewer "
     "logical processors than there are",
-    consequence=(
-        "SQL Server leaves CPUs of this VM unused because of its edition's limit or its affinity; "
-        "arms of a study then differ in CPUs."
-    ),
+    consequence="SQL Server leaves CPUs of this VM unused because of its edition's limit or its affinity; "
+    "arms of a study then differ in CPUs.",
     fix="Fewer, larger sockets (S01), another edition, or affinity AUTO (S13).",
     sources=(
         "https://github.com/BrentOzarULTD/SQL-Server-First-Responder-Kit/issues/403",

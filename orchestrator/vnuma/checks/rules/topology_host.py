@@ -18,10 +18,8 @@ from vnuma.domain.vm.facts import HostFacts
     Severity.WARN,
     "Threads are counted as cores",
     condition="numa.vcpu.preferHT on the VM or Numa.PreferHT on the host is on",
-    consequence=(
-        "ESXi counts logical CPUs when it sizes nodes: a VM up to twice as wide fits one node, with "
-        "two vCPUs per core."
-    ),
+    consequence="ESXi counts logical CPUs when it sizes nodes: a VM up to twice as wide fits one node, with "
+    "two vCPUs per core.",
     fix="Turn it off for a study that counts cores; otherwise keep it on purpose.",
     sources=(sources.DECOUPLED, sources.ADVANCED_65),
     reads="vm host",
@@ -51,10 +49,8 @@ def t16(facts: Facts) -> Fail | None:
     Severity.WARN,
     "The VM is bound to host NUMA nodes",
     condition="numa.nodeAffinity is set",
-    consequence=(
-        "ESXi still manages the VM's NUMA placement, but only on these nodes: it cannot balance the "
-        "host freely."
-    ),
+    consequence="ESXi still manages the VM's NUMA placement, but only on these nodes: it cannot balance the "
+    "host freely.",
     fix="Remove numa.nodeAffinity unless it is a factor of the study.",
     sources=(sources.NUMA_CONTROLS_8,),
     reads="vm",
@@ -78,14 +74,10 @@ def t17(facts: Facts) -> Fail | None:
     "T19",
     Severity.WARN,
     "Hosts of this cluster differ",
-    condition=(
-        "hosts of the VM's cluster differ in cores per NUMA node, number of NUMA nodes or memory per "
-        "node; a note if this VM gets the same nodes on each"
-    ),
-    consequence=(
-        "The guest's nodes are fixed at power-on. After a move to a host of another shape they are "
-        "spread differently and no longer match."
-    ),
+    condition="hosts of the VM's cluster differ in cores per NUMA node, number of NUMA nodes or memory per "
+    "node; a note if this VM gets the same nodes on each",
+    consequence="The guest's nodes are fixed at power-on. After a move to a host of another shape they are "
+    "spread differently and no longer match.",
     fix="Size the VM to the smallest host; power-cycle it after a move.",
     sources=(sources.MISMATCH, sources.VMCO),
     reads="vm cluster",
@@ -129,9 +121,8 @@ def _shape(host: HostFacts) -> str:
     "NUMA nodes are not sockets on this host",
     condition="the host's number of NUMA nodes differs from its number of processor packages (sub-NUMA "
     "clustering, cluster on die, NPS2/NPS4, last-level cache as NUMA)",
-    consequence=(
-        "A NUMA node has fewer cores and less memory than a socket: advice based on sockets is wrong here."
-    ),
+    consequence="A NUMA node has fewer cores and less memory than a socket: advice based on sockets is "
+    "wrong here.",
     fix="Size by the host's own list of NUMA nodes; record the BIOS mode. According to VMware sub-NUMA "
     "clustering constrains large VMs, and CCX-as-NUMA should be off on ESXi 8 and later.",
     sources=(sources.SUB_NUMA, sources.SQL_64_CORES, sources.EPYC_BIOS, sources.VMCO),
@@ -171,10 +162,8 @@ CORE_COMPLEX = {"71": 4, "72": 4, "73": 8, "94": 8}
     "T21",
     Severity.INFO,
     "A cache boundary runs inside the NUMA node",
-    condition=(
-        "the host has AMD EPYC processors and cores per socket are not a multiple of a core complex "
-        "(up to 4 cores on 7001 and 7002, 8 on 7003 and 9004)"
-    ),
+    condition="the host has AMD EPYC processors and cores per socket are not a multiple of a core complex "
+    "(up to 4 cores on 7001 and 7002, 8 on 7003 and 9004)",
     consequence="Cores of a node do not all share one last-level cache; a virtual socket that crosses the "
     "boundary hides it from the guest.",
     fix="Consider a multiple of the core complex as cores per socket, and measure.",
@@ -201,10 +190,8 @@ def t21(facts: Facts) -> Fail | None:
     Severity.BLOCK,
     "Host interleaves memory over its nodes",
     condition="two or more processor packages, but one NUMA node",
-    consequence=(
-        "Part of every VM's memory is remote and no topology can change that: there is no NUMA to "
-        "use or study."
-    ),
+    consequence="Part of every VM's memory is remote and no topology can change that: there is no NUMA to "
+    "use or study.",
     fix="Turn node interleaving off in the host's BIOS (needs a host reboot).",
     sources=(sources.INTERLEAVING,),
     reads="host",

@@ -41,10 +41,8 @@ DECOUPLED_RELEASES = Applies(since=esxi.DECOUPLED_SINCE)
     Severity.INFO,
     "Sockets are vNUMA nodes on this release",
     condition="ESXi 5.0 to 6.0, more than 8 vCPUs, cores per socket above 1, nothing forces one node",
-    consequence=(
-        "Cores per socket set the size of a vNUMA node: the guest gets one node per socket. If the "
-        "VM fits one host NUMA node, sources disagree: it may get only one."
-    ),
+    consequence="Cores per socket set the size of a vNUMA node: the guest gets one node per socket. If the "
+    "VM fits one host NUMA node, sources disagree: it may get only one.",
     fix="Expect vCPUs divided by cores per socket as the number of nodes.",
     sources=(sources.VNUMA_6,),
     reads="vm host",
@@ -70,10 +68,8 @@ def t02(facts: Facts) -> Fail | None:
     Severity.INFO,
     "One core per socket does not mean a node per vCPU",
     condition="ESXi 5.0 to 6.0, more than 8 vCPUs, cores per socket 1",
-    consequence=(
-        "vNUMA nodes match the host of the first power-on, not the number of vCPUs: 16x1 does not "
-        "have 16 nodes."
-    ),
+    consequence="vNUMA nodes match the host of the first power-on, not the number of vCPUs: 16x1 does not "
+    "have 16 nodes.",
     fix="Label such an arm by the nodes observed; numa.vcpu.maxPerVirtualNode = 1 gives one node per vCPU.",
     sources=(sources.VNUMA_6, sources.ATTRIBUTES_6),
     reads="vm host",
@@ -101,10 +97,8 @@ def t03(facts: Facts) -> Fail | None:
     condition="ESXi 6.5 or later; several sockets with several cores, or arms of different shapes; cores per "
     "socket not followed (numa.vcpu.followcorespersocket, Numa.FollowCoresPerSocket); no node size "
     "set. A warning under study on ESXi 8 with hardware version 20, where sources disagree",
-    consequence=(
-        "Cores per socket have no effect on vNUMA: the guest's NUMA nodes come from the host. A "
-        "sweep over cores per socket compares identical topologies."
-    ),
+    consequence="Cores per socket have no effect on vNUMA: the guest's NUMA nodes come from the host. A "
+    "sweep over cores per socket compares identical topologies.",
     fix="Set cores per socket to the vCPUs of a vNUMA node, so that sockets match nodes. For a study that "
     "shapes nodes: numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, "
     "or on ESXi 8 virtualNuma.coresPerNumaNode.",
@@ -192,10 +186,8 @@ def _null_sweep(facts: Facts) -> Fail | None:
     condition="numa.autosize.once is on and numa.autosize off (the defaults), and the stored keys "
     "numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode give different nodes than a fresh "
     "sizing; for a VM under study, any stored key that an arm keeps",
-    consequence=(
-        "ESXi keeps the layout of the first power-on until the number of vCPUs changes: a new number "
-        "of cores per socket, or another host, has no effect."
-    ),
+    consequence="ESXi keeps the layout of the first power-on until the number of vCPUs changes: a new "
+    "number of cores per socket, or another host, has no effect.",
     fix="Remove both stored keys with the VM off; restore them later (arms do this: numa_autosize: clear).",
     sources=(sources.VNUMA_65, sources.MISMATCH),
     reads="vm host",
@@ -258,16 +250,11 @@ def t15(facts: Facts) -> Fail | None:
     "T25",
     Severity.WARN,
     "A set node size makes more nodes than the VM needs",
-    condition=(
-        "numa.vcpu.maxPerVirtualNode, cores per NUMA node or cores per socket that are followed give "
-        "more nodes than vCPUs (at most 64 in each) and memory need here, evenly where the host's "
-        "nodes allow it. Without that key a note if they have at least 4 vCPUs and lie evenly on the "
-        "host's"
-    ),
-    consequence=(
-        "Smaller nodes: less memory is local, MAXDOP within a node is lower, and the size stays when the "
-        "VM gets more vCPUs or another host. ESXi 6.5 and later choose it by themselves."
-    ),
+    condition="numa.vcpu.maxPerVirtualNode, cores per NUMA node or cores per socket that are followed give "
+    "more nodes than vCPUs (at most 64 in each) and memory need here, evenly where the host's nodes allow "
+    "it. Without that key a note if they have at least 4 vCPUs and lie evenly on the host's",
+    consequence="Smaller nodes: less memory is local, MAXDOP within a node is lower, and the size stays "
+    "when the VM gets more vCPUs or another host. ESXi 6.5 and later choose it by themselves.",
     fix="Remove the node size with the VM off, unless it was measured to be better.",
     sources=(sources.ADVANCED_65, sources.RIGHT_SIZING),
     reads="vm host",
@@ -315,14 +302,10 @@ def _shaped(facts: Facts) -> bool:
     "T26",
     Severity.INFO,
     "Sockets do not match the vNUMA nodes",
-    condition=(
-        "not as many sockets as predicted vNUMA nodes, and a socket for each vCPU, or fewer sockets "
-        "than the host nodes that vCPUs and memory need; automatic cores per socket pass"
-    ),
-    consequence=(
-        "Windows and SQL Server see sockets, and caches within them, that are not where the nodes "
-        "are. An edition with a limit of sockets may leave CPUs unused."
-    ),
+    condition="not as many sockets as predicted vNUMA nodes, and a socket for each vCPU, or fewer sockets "
+    "than the host nodes that vCPUs and memory need; automatic cores per socket pass",
+    consequence="Windows and SQL Server see sockets, and caches within them, that are not where the nodes "
+    "are. An edition with a limit of sockets may leave CPUs unused.",
     fix="Use a socket for each vNUMA node: vCPUs divided by the nodes as cores per socket.",
     sources=(sources.DECOUPLED, sources.RIGHT_SIZING),
     reads="vm host",
@@ -350,10 +333,8 @@ def t26(facts: Facts) -> Fail | None:
     Severity.WARN,
     "The guest sees fewer nodes than the vCPUs need",
     condition="fewer vNUMA nodes are predicted than the host NUMA nodes that hold the vCPUs",
-    consequence=(
-        "ESXi spreads the VM over host nodes that the guest does not see: its memory is partly remote, and "
-        "SQL Server cannot know which."
-    ),
+    consequence="ESXi spreads the VM over host nodes that the guest does not see: its memory is partly "
+    "remote, and SQL Server cannot know which.",
     fix="Use a socket for each host node needed, and remove a larger node size.",
     sources=(sources.VNUMA_65, sources.RIGHT_SIZING),
     reads="vm host",
@@ -386,10 +367,8 @@ def t27(facts: Facts) -> Fail | None:
     Severity.BLOCK,
     "CPU hot-add hides NUMA from the guest",
     condition="CPU hot-add is on, ESXi 6.5 to 7.0; a note if the VM would have one node anyway",
-    consequence=(
-        "CPU hot-add turns vNUMA off: Windows and SQL Server see one flat node, and do not know that "
-        "part of the memory is remote. Windows may also show empty nodes."
-    ),
+    consequence="CPU hot-add turns vNUMA off: Windows and SQL Server see one flat node, and do not know "
+    "that part of the memory is remote. Windows may also show empty nodes.",
     fix="Power the VM off and turn CPU hot-add off. If it must stay on, cpuid.maxVCPUs of at most 64 "
     "avoids the empty nodes.",
     sources=(sources.HOT_ADD_KB,),
@@ -405,10 +384,8 @@ def t11(facts: Facts) -> Fail | None:
     "T12",
     Severity.WARN,
     "CPU hot-add forces one vNUMA node",
-    condition=(
-        "CPU hot-add is on, ESXi 8 or later, exposeVnumaOnCpuHotadd is off; a note if the VM would "
-        "have one node anyway"
-    ),
+    condition="CPU hot-add is on, ESXi 8 or later, exposeVnumaOnCpuHotadd is off; a note if the VM would "
+    "have one node anyway",
     consequence="The guest gets a single vNUMA node, whatever its size.",
     fix="Set virtualNuma.exposeVnumaOnCpuHotadd (hardware version 20; hot-add must be on), or turn hot-add "
     "off.",
@@ -515,10 +492,8 @@ def _manual_problem(facts: Facts, size: int) -> str:
     "T18",
     Severity.BLOCK,
     "The hardware version lacks a feature",
-    condition=(
-        "hardware version below 8 (no vNUMA; a note for up to 8 vCPUs outside a study), or below 20 "
-        "with virtualNuma set (no manual node size)"
-    ),
+    condition="hardware version below 8 (no vNUMA; a note for up to 8 vCPUs outside a study), or below 20 "
+    "with virtualNuma set (no manual node size)",
     consequence="The feature does not exist: the setting is refused or has no effect.",
     fix="Upgrade the VM's compatibility, or plan without the feature.",
     sources=(sources.VNUMA_6, sources.VM_OPERATOR, sources.ADVANCED_65),

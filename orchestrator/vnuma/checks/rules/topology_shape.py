@@ -31,10 +31,8 @@ from vnuma.domain.topology.topology import topologies
     Severity.BLOCK,
     "Cores per socket do not divide the vCPUs",
     condition="numCPUs is not a multiple of numCoresPerSocket",
-    consequence=(
-        "The last socket would be only partly filled: vSphere refuses the shape, or stores it and the VM "
-        "does not power on. Nothing is predicted for it."
-    ),
+    consequence="The last socket would be only partly filled: vSphere refuses the shape, or stores it and "
+    "the VM does not power on. Nothing is predicted for it.",
     fix="Choose cores per socket that divide the number of vCPUs.",
     sources=(
         "https://docs.ansible.com/ansible/latest/collections/vmware/vmware_rest/"
@@ -62,15 +60,10 @@ def t01(facts: Facts) -> Fail | None:
     "T05",
     Severity.WARN,
     "vCPUs split unevenly over nodes",
-    condition=(
-        "the VM is wider than a host NUMA node and cores per socket (above 1, not automatic) do not "
-        "divide the vCPUs of a node; a note if the predicted split is even anyway"
-    ),
-    consequence=(
-        "ESXi 7 and later keep sockets whole when they spread vCPUs, so one node gets more of them "
-        "than another (30 vCPUs on 2 x 20 cores: 16 and 14 with 2 cores per socket, 18 and 12 with "
-        "6)."
-    ),
+    condition="the VM is wider than a host NUMA node and cores per socket (above 1, not automatic) do not "
+    "divide the vCPUs of a node; a note if the predicted split is even anyway",
+    consequence="ESXi 7 and later keep sockets whole when they spread vCPUs, so one node gets more of them "
+    "than another (30 vCPUs on 2 x 20 cores: 16 and 14 with 2 cores per socket, 18 and 12 with 6).",
     fix="Set cores per socket to the vCPUs of one node: vCPUs divided by the nodes used.",
     sources=(sources.CORES_PER_SOCKET_7,),
     reads="vm host",
@@ -109,15 +102,11 @@ def t05(facts: Facts) -> Fail | None:
     "T06",
     Severity.WARN,
     "Too few vCPUs for vNUMA, though the VM is wider than a node",
-    condition=(
-        "fewer vCPUs than numa.vcpu.min (9 by default) in a VM that exceeds one host NUMA node in "
-        "vCPUs or memory, or that is studied with several sockets"
-    ),
-    consequence=(
-        "According to VMware's guides the guest sees one node and cannot know which memory is "
-        "remote. If the VM has more vCPUs than a node has cores, updates of 6.5 and 6.7 and later "
-        "releases may show its nodes."
-    ),
+    condition="fewer vCPUs than numa.vcpu.min (9 by default) in a VM that exceeds one host NUMA node in "
+    "vCPUs or memory, or that is studied with several sockets",
+    consequence="According to VMware's guides the guest sees one node and cannot know which memory is "
+    "remote. If the VM has more vCPUs than a node has cores, updates of 6.5 and 6.7 and later releases may "
+    "show its nodes.",
     fix="Lower numa.vcpu.min on the VM to its number of vCPUs; if only its memory is too large for a node, "
     "set the nodes too, because ESXi does not count memory.",
     sources=(sources.ADVANCED_65, sources.VNUMA_65),
@@ -182,14 +171,10 @@ def t07(facts: Facts) -> Fail | None:
     "T08",
     Severity.WARN,
     "vCPUs cannot be spread evenly over nodes",
-    condition=(
-        "more vCPUs than a host NUMA node has cores, and their number is not divisible by the number "
-        "of nodes needed; passes if a set node size spreads them evenly over more of the host's nodes"
-    ),
-    consequence=(
-        "One node has more vCPUs than another; threads on it share caches and memory channels with "
-        "more others."
-    ),
+    condition="more vCPUs than a host NUMA node has cores, and their number is not divisible by the number "
+    "of nodes needed; passes if a set node size spreads them evenly over more of the host's nodes",
+    consequence="One node has more vCPUs than another; threads on it share caches and memory channels with "
+    "more others.",
     fix="Spread them over more of the host's nodes, or use a number of vCPUs that divides evenly over the "
     "smallest number of nodes that holds it.",
     sources=(sources.RIGHT_SIZING, sources.VMCO),
@@ -228,10 +213,8 @@ def _is_even(facts: Facts, needed: int) -> bool:
     "More memory than its NUMA nodes have",
     condition="memory and the VM's overhead (1/128 of it) exceed the host NUMA nodes that the vCPUs need "
     "(ESXi does not count memory), or the nodes that are set",
-    consequence=(
-        "The guest sees only these nodes, but part of its memory is on another: remote, and the guest cannot "
-        "know (published example: 226 GB local, 155 GB remote)."
-    ),
+    consequence="The guest sees only these nodes, but part of its memory is on another: remote, and the "
+    "guest cannot know (published example: 226 GB local, 155 GB remote).",
     fix="Set as many nodes as the memory needs, with a socket for each. Before ESXi 8 numa.consolidate FALSE "
     "spreads the VM too, but does not show the guest its nodes.",
     sources=(sources.LARGE_MEMORY,),

@@ -23,10 +23,8 @@ _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups
     "Windows prepares for more than 64 CPUs",
     condition="more than 64 vCPUs, or CPU hot-add that allows more than 64, on Windows before build 20348",
     consequence="Windows creates several processor groups and may show empty NUMA nodes.",
-    fix=(
-        "Set cpuid.maxVCPUs to at most 64, or turn CPU hot-add off; with more than 64 vCPUs accept the "
-        "groups."
-    ),
+    fix="Set cpuid.maxVCPUs to at most 64, or turn CPU hot-add off; with more than 64 vCPUs accept the "
+    "groups.",
     sources=(HOT_ADD_KB,),
     reads="vm guest",
     editions="Windows before build 20348 (Server 2019 and earlier)",

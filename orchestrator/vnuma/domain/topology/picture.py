@@ -46,6 +46,13 @@ _Box = tuple[str, str, Sequence[str], float | None]
 """A group of CPUs: its label, a second line, the class of each CPU, and the share of memory, or None."""
 
 
+def topology_title(seen: Forecast) -> str:
+    """The picture in a sentence, for who does not see it."""
+    nodes = counted(seen.prediction.vnuma_nodes, "vNUMA node")
+    what = f"{seen.topology.vcpus} vCPUs ({seen.topology}) on {seen.hosts[0]}"
+    return f"{what}: {nodes}, {seen.confidence} confidence"
+
+
 def topology_svg(
     seen: Forecast, host: HostFacts, memory_mb: int, *, width: int = 720, simulated: str = ""
 ) -> str:
@@ -53,7 +60,7 @@ def topology_svg(
     page = _Page(width)
     vcpus = seen.topology.vcpus
     nodes = counted(seen.prediction.vnuma_nodes, "vNUMA node")
-    title = f"{vcpus} vCPUs ({seen.topology}) on {host.name}: {nodes}, {seen.confidence} confidence"
+    title = topology_title(seen)
     page.text(title, "title")
     if simulated:
         page.text(simulated, "warn head")
