@@ -8,24 +8,53 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tools.calibration.case import Case, targets_of
-from tools.calibration.decided import boots_table, boots_to_verdicts
-from tools.calibration.every_case import case_tables, every_case
-from tools.calibration.tables import origin, tables
-from tools.calibration.targets import SEED, STUDIES, Calibration, calibrate, targets
+from tools.calibration.decided import boots_table, boots_to_verdicts, decided_cases
+from tools.calibration.hard_cases import ONE_BY_ONE, hard_cases, noisy_cases, pilot_cases, placed_cases
+from tools.calibration.promised_power import PILOTS
+from tools.calibration.sentences import sentence_cases
+from tools.calibration.tables import origin, rate_texts, tables, targets_table
+from tools.calibration.targets import SEED, STUDIES, Calibration, Case, calibrate, targets, targets_of
 from tools.page_markers import write_between
-from vnuma.report.model.grid import as_markdown
+from vnuma.report.model.grid import GridTable, as_markdown
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "reference" / "calibration.md"
 STATISTICS = DOCS / "statistics.md"
 BEGIN = "<!-- written by tools/calibration: begin -->"
 END = "<!-- written by tools/calibration: end -->"
+
+
+def every_case(studies: int, seed: int, pilots: int = PILOTS) -> tuple[Case, ...]:
+    """Simulate them, each kind with a stream of its own."""
+    few = max(2, studies // ONE_BY_ONE)
+    return (
+        *hard_cases(studies, np.random.default_rng((seed, 5))),
+        *sentence_cases(studies, few, np.random.default_rng((seed, 8))),
+        *placed_cases(max(2, few // 2), np.random.default_rng((seed, 6))),
+        *noisy_cases(studies, np.random.default_rng((seed, 9))),
+        *decided_cases(studies // 2, few // 2, np.random.default_rng((seed, 10))),
+        *pilot_cases(max(2, pilots // 4), np.random.default_rng((seed, 7))),
+    )
+
+
+def case_tables(cases: Sequence[Case]) -> Iterator[GridTable]:
+    """All cases, and what they must reach."""
+    rows = tuple(
+        (
+            item.where,
+            item.target,
+            f"{'≤' if item.at_most else '≥'} {item.bound * 100:g}",
+            *rate_texts(item.rate),
+        )
+        for item in cases
+    )
+    yield GridTable("Hard cases, %", ("case", "what", "bound", "found", "± (MC)"), rows)
+    yield targets_table(tuple(targets_of(cases)), "Targets of hard cases, %; bounds are widened likewise")
 
 
 def section(found: Calibration, cases: Sequence[Case]) -> str:

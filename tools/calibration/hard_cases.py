@@ -8,25 +8,35 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 
-from tools.calibration.case import Case, prediction_width, quiet
-from tools.calibration.error_rates import (
-    MARGIN,
-    Rate,
-    any_found,
-    outcome,
-    some_arm,
-    within_band,
-    words,
+from tools.calibration.error_rates import MARGIN, Rate, any_found, outcome, some_arm, within_band, words
+from tools.calibration.promised_power import kept_pilots
+from tools.calibration.targets import Case
+from tools.calibration.truths import (
+    SD,
+    STANDARD,
+    TRUTHS,
+    Studies,
+    Truth,
+    draw,
+    heavy,
+    linear,
+    lognormal,
+    normal,
+    quiet,
+    skewed,
+    steady,
+    with_sd,
 )
-from tools.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal, skewed, with_sd
 from vnuma.analysis.between_runs import LOOKED_AT_ALPHA, changes, pool
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Comparison, Contrast, Interval, compare
-from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.distributions import FloatArray, t_quantile
+from vnuma.analysis.fit import Place, terms
 from vnuma.analysis.outliers import share_limit
 from vnuma.analysis.planning import blocks_for_width
 from vnuma.analysis.records import NotEvaluated
@@ -35,6 +45,8 @@ from vnuma.analysis.simulate import BoolArray, Simulated, differences, run_decid
 from vnuma.analysis.stopping import FIRST_LOOK
 from vnuma.analysis.variance import cell_sd
 from vnuma.analysis.verdict import Label, Rules, decide, run_withheld
+from vnuma.domain.study.order import latin_square, williams_square
+from vnuma.domain.study.study import Order
 
 ALPHA = 0.05
 CLEAR_EFFECT, BEYOND = math.log(1.03), math.log(1.012)
@@ -326,3 +338,158 @@ def _false(found: Comparison, truth: float = 0.0) -> bool:
 def _thin(found: Comparison, arm: int) -> bool:
     boots = len(found.contrasts[arm].differences)
     return _words(found)[arm] is not Label.TOO_FEW and boots < MIN_BOOTS_FOR_VERDICT
+
+
+NORMAL, LOST = 0.96, 0.05
+"""How often a clean arm is called equivalent at 12 blocks without noise; what one noisy arm may cost."""
+
+_CASES = (
+    (1, 3.0, 8, 0.60),
+    (1, 3.0, 12, NORMAL - LOST),
+    (1, 6.0, 8, 0.58),
+    (1, 6.0, 12, NORMAL - LOST),
+    (2, 3.0, 8, 0.50),
+    (2, 3.0, 12, 0.88),
+    (3, 3.0, 8, 0.15),
+    (3, 3.0, 12, 0.30),
+)
+"""Noisy arms, the factor of their SD, blocks, and how often a clean arm must be called equivalent."""
+
+
+def noisy_cases(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """One, two and three arms with three or six times the SD, a slow state, a single slow boot."""
+    for noisy, factor, blocks, bound in _CASES:
+        clean = STANDARD.arms - noisy
+        truth = replace(STANDARD, spread=(*[1.0] * (STANDARD.references + clean), *[factor] * noisy))
+        where = f"{noisy} of {STANDARD.arms} arms SD x {factor:g}, B = {blocks}"
+        found = outcome(draw(truth, blocks, studies, generator))
+        yield from _clean(found, clean, where, bound)
+        wrong = any_found(found)
+        yield Case("family-wise error, noisy arms", where, 0.06, Rate.of(wrong))
+    for name, blocks, change, bound in (
+        ("12% of one arm's boots 11% slower", 12, _slow_state, NORMAL - LOST),
+        ("one boot 20% slower", 8, _slow_boot, 0.30),
+    ):
+        drawn = draw(STANDARD, blocks, studies, generator)
+        change(drawn, generator)
+        yield from _clean(outcome(drawn), STANDARD.arms - 1, f"{name}, B = {blocks}", bound)
+
+
+def _clean(found: Simulated, clean: int, where: str, bound: float) -> Iterator[Case]:
+    """The arms without noise: called equivalent as often as if there were none, and not if they differ."""
+    called = within_band(found, 0.0, MARGIN)[:, :clean]
+    yield Case(f"clean arms called equivalent, {where}", where, bound, Rate.of(called), at_most=False)
+    false = some_arm(within_band(found, math.log1p(MARGIN), MARGIN)[:, :clean])
+    yield Case("clean arms called equivalent at 1%", where, 0.05, Rate.of(false))
+
+
+def _slow_state(drawn: Studies, generator: np.random.Generator) -> None:
+    slow = generator.random(drawn.times.shape[:2]) < 0.12
+    drawn.times[:, :, -1] += math.log1p(0.11) * slow[:, :, None]
+
+
+def _slow_boot(drawn: Studies, generator: np.random.Generator) -> None:
+    block = generator.integers(drawn.times.shape[1], size=len(drawn.times))
+    drawn.times[np.arange(len(block)), block, -1] += math.log1p(0.20)
+
+
+def wild(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Student's t with 2 degrees of freedom, whose SD is infinite; half the standard SD as its scale."""
+    return np.asarray(SD / 2 * generator.standard_t(2, shape))
+
+
+def rarely_slow(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Normal, and one boot in twenty 3% slow."""
+    return normal(generator, shape) + 0.03 * (generator.random(shape) < 0.05)
+
+
+SHAPES = (
+    Truth("t with 3 df", boots=heavy, iterations=quiet),
+    Truth("two arms' SD x 2", iterations=quiet, spread=(1, 1, 1, 1, 2, 2)),
+    Truth("5% slow boots", boots=rarely_slow, iterations=quiet),
+    Truth("lognormal", boots=lognormal, iterations=quiet),
+    Truth("t with 2 df", boots=wild, iterations=quiet),
+)
+
+
+FAR_TAILS = ("lognormal", "t with 2 df")
+"""A bound from 18 cells cannot know their tails, as docs and `vnuma power --pilot` state."""
+
+
+def pilot_cases(pilots: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Distributions other than normal, unknowable from a pilot of 18 cells."""
+    for truth in SHAPES:
+        rate = kept_pilots(truth, generator, pilots)
+        told = truth.name in FAR_TAILS
+        what, bound = ("far tails: reported, not promised", 0.60) if told else ("other shapes", 0.75)
+        yield Case(f"plans from a pilot, {what}", truth.name, bound, rate, at_most=False)
+
+
+EFFECT = math.log(1.01)
+QUIET = replace(STANDARD, iterations=quiet)
+"""Boots of the standard SD, iterations of 0.3%."""
+NOISY = (1.0, 1.0, 1.0, 1.0, 1.0, 2.0)
+
+
+def placed_cases(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Linear drift in random order with the covariate declared; squares under drift."""
+    for blocks, drift, spread in ((6, 0.0, ()), (8, 0.0, ()), (6, 0.2, ()), (8, 0.2, ()), (8, 0.2, NOISY)):
+        truth = replace(QUIET, spread=spread, trend=linear(drift))
+        where = f"drift {drift * 100:g}%, B = {blocks}{', one SD x 2' if spread else ''}"
+        yield from _cases("place as covariate", where, _random(truth, blocks, studies, generator))
+    orders: tuple[Order, ...] = ("latin_square", "williams")
+    for order in orders:
+        for blocks, drift in ((6, 0.1), (12, 0.2)):
+            where = f"{order.replace('_', ' ')}, drift {drift * 100:g}%, B = {blocks}"
+            yield from _cases("squares", where, _squares(order, drift, blocks, studies, generator))
+
+
+def _cases(what: str, where: str, found: list[Comparison]) -> Iterator[Case]:
+    """Family-wise error, and the power for 1% where possible."""
+    limits = np.array(
+        [
+            [(c.log_ratio or 0.0, c.inference.half_width if c.inference else np.inf) for c in one.contrasts]
+            for one in found
+        ]
+    )
+    wrong = (np.abs(limits[..., 0]) > limits[..., 1]).any(axis=1)
+    yield Case(f"family-wise error, {what}", where, 0.05, Rate.of(wrong))
+    slower = limits[..., 0] + EFFECT > limits[..., 1]
+    yield Case(f"power for 1%, {what}", where, 0.55, Rate.of(slower), at_most=False)
+
+
+def _random(truth: Truth, blocks: int, studies: int, generator: np.random.Generator) -> list[Comparison]:
+    drawn = draw(truth, blocks, studies, generator)
+    return _compared(truth, drawn.cells, drawn.places.astype(np.float64), "linear")
+
+
+def _squares(
+    order: Order, drift: float, blocks: int, studies: int, generator: np.random.Generator
+) -> list[Comparison]:
+    k = QUIET.columns
+    drawn = draw(replace(QUIET, trend=steady), blocks, studies, generator).cells
+    shuffle = Random(int(generator.integers(2**31)))
+    square = latin_square if order == "latin_square" else williams_square
+    places = np.empty((studies, blocks, k))
+    for study in range(studies):
+        rows = [row for _ in range(0, blocks, k) for row in square(k, shuffle)][:blocks]
+        places[study] = np.argsort(np.array(rows), axis=1)
+    when = np.arange(blocks)[:, None] * k + places
+    return _compared(QUIET, drawn + drift * when / (blocks * k - 1), places, "factor")
+
+
+def _compared(truth: Truth, y: FloatArray, places: FloatArray, place: Place) -> list[Comparison]:
+    labels = tuple(map(str, range(truth.columns)))
+    arms = {label: label for label in labels[truth.references :]}
+    grids = (
+        Grid(labels, tuple(range(y.shape[1])), cells, terms(at, place, truth.columns))
+        for cells, at in zip(y, places, strict=True)
+    )
+    return [compare(grid, labels[: truth.references], arms, ALPHA) for grid in grids]
+
+
+def prediction_width(result: Simulated) -> FloatArray:
+    """Per study and arm: half the range of one more boot against one of the reference, 95%."""
+    y, r = result.y, result.references
+    one = np.mean([(y[:, :, r:] - y[:, :, [at]]).var(axis=1, ddof=1) for at in range(r)], axis=0)
+    return np.asarray(t_quantile(0.975, y.shape[1] - 1) * np.sqrt(result.own_se**2 + one))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tools.calibration.case import Case
 from tools.calibration.error_rates import (
     MARGIN,
     Rate,
@@ -19,6 +18,7 @@ from tools.calibration.error_rates import (
     words,
 )
 from tools.calibration.promised_power import PROMISE, SIGMA
+from tools.calibration.targets import Case
 from tools.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
 from vnuma.analysis.detectable import ArmError
 from vnuma.analysis.distributions import FloatArray

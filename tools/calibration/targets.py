@@ -7,7 +7,7 @@ rule exactly at the bound misses it at 2.3% (Bonferroni).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -94,10 +94,17 @@ class Target:
 
 @dataclass(frozen=True)
 class Case:
-    """A rate, and where it was found."""
+    """One rate in one case. `bound` holds for all cases of a target: at most, or at least, that share."""
 
+    target: str
     where: str
+    bound: float
     rate: Rate
+    at_most: bool = True
+
+
+Found = tuple[str, Rate]
+"""Where a rate was found, and the rate."""
 
 
 def targets(found: Calibration) -> tuple[Target, ...]:
@@ -135,28 +142,28 @@ def targets(found: Calibration) -> tuple[Target, ...]:
     )
 
 
-def _false_equivalent(rates: Sequence[Rates], *, skewed: bool) -> list[Case]:
+def _false_equivalent(rates: Sequence[Rates], *, skewed: bool) -> list[Found]:
     mine = [one for one in rates if not one.truth.fixed_order and (one.truth.name == "skewed") == skewed]
     return _cases(mine, lambda one: one.false_equivalent)
 
 
-def at_most(name: str, bound: float, cases: Sequence[Case]) -> Target:
+def at_most(name: str, bound: float, cases: Sequence[Found]) -> Target:
     """All cases at most `bound` + the errors that shares exactly at the bound would have."""
     z = _widened(cases)
-    worst = max(cases, key=lambda case: case.rate.share - z * _error(bound, case.rate))
-    met = all(case.rate.share <= bound + z * _error(bound, case.rate) for case in cases)
-    return Target(name, f"≤ {bound * 100:g}", worst.rate, worst.where, met)
+    worst = max(cases, key=lambda case: case[1].share - z * _error(bound, case[1]))
+    met = all(case[1].share <= bound + z * _error(bound, case[1]) for case in cases)
+    return Target(name, f"≤ {bound * 100:g}", worst[1], worst[0], met)
 
 
-def at_least(name: str, bound: float, cases: Sequence[Case]) -> Target:
+def at_least(name: str, bound: float, cases: Sequence[Found]) -> Target:
     """The same with at least `bound`."""
     z = _widened(cases)
-    worst = min(cases, key=lambda case: case.rate.share + z * _error(bound, case.rate))
-    met = all(case.rate.share >= bound - z * _error(bound, case.rate) for case in cases)
-    return Target(name, f"≥ {bound * 100:g}", worst.rate, worst.where, met)
+    worst = min(cases, key=lambda case: case[1].share + z * _error(bound, case[1]))
+    met = all(case[1].share >= bound - z * _error(bound, case[1]) for case in cases)
+    return Target(name, f"≥ {bound * 100:g}", worst[1], worst[0], met)
 
 
-def _widened(cases: Sequence[Case]) -> float:
+def _widened(cases: Sequence[Found]) -> float:
     """By how many Monte Carlo errors: 2 for a single case."""
     normal = NormalDist()
     return -normal.inv_cdf(normal.cdf(-2) / len(cases))
@@ -170,20 +177,18 @@ def _error(bound: float, rate: Rate) -> float:
     return rate.error * math.sqrt(bound * (1 - bound) / spread)
 
 
-def _cases(rates: Sequence[Rates], of: Callable[[Rates], Rate | None]) -> list[Case]:
+def _cases(rates: Sequence[Rates], of: Callable[[Rates], Rate | None]) -> list[Found]:
     """One rate of each, where it is known."""
-    return [Case(_where(one), rate) for one in rates if (rate := of(one)) is not None]
+    return [(_where(one), rate) for one in rates if (rate := of(one)) is not None]
 
 
-def _coverage(cases: Sequence[Rates], *, worst: bool) -> list[Case]:
+def _coverage(cases: Sequence[Rates], *, worst: bool) -> list[Found]:
     arms = [(rates, rates.worst_arm if worst else rates.best_arm) for rates in cases]
-    return [Case(_where(rates), Rate(1 - arm.share, arm.error)) for rates, arm in arms]
+    return [(_where(rates), Rate(1 - arm.share, arm.error)) for rates, arm in arms]
 
 
-def _stopped(cases: Sequence[Stopping]) -> list[Case]:
-    return [
-        Case(f"{item.truth.name}, {item.target * 100:g}%", rate) for item in cases for rate in item.family
-    ]
+def _stopped(cases: Sequence[Stopping]) -> list[Found]:
+    return [(f"{item.truth.name}, {item.target * 100:g}%", rate) for item in cases for rate in item.family]
 
 
 def _rank(cases: Sequence[Rates]) -> Target:
@@ -218,3 +223,11 @@ def _promise(promises: Sequence[Promise]) -> Target:
 
 def _where(rates: Rates) -> str:
     return f"{rates.truth.name}, B = {rates.blocks}"
+
+
+def targets_of(cases: Sequence[Case]) -> Iterator[Target]:
+    """A target for each kind of hard case."""
+    for name in dict.fromkeys(case.target for case in cases):
+        mine = [case for case in cases if case.target == name]
+        compared = at_most if mine[0].at_most else at_least
+        yield compared(name, mine[0].bound, [(case.where, case.rate) for case in mine])

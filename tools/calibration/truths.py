@@ -15,6 +15,7 @@ import numpy as np
 from vnuma.analysis.distributions import FloatArray
 
 SD = 0.005
+QUIET_SD = 0.003
 ITERATIONS = 3
 ARMS = 4
 BIMODAL_SHARE, BIMODAL_SHIFT = 0.2, 0.03
@@ -29,6 +30,11 @@ Trend = Callable[[np.random.Generator, int, int], FloatArray]
 def normal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """Normal scatter of the standard SD."""
     return SD * generator.standard_normal(shape)
+
+
+def quiet(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Normal scatter of a quiet host, 0.3%."""
+    return QUIET_SD * generator.standard_normal(shape)
 
 
 def heavy(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:

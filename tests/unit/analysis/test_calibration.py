@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import columns_of
-from tools.calibration import one_by_one
-from tools.calibration.__main__ import section
-from tools.calibration.case import Case, prediction_width, targets_of
+from tools.calibration.__main__ import every_case, section
+from tools.calibration.decided import MOST_ONE_BY_ONE, run_one
 from tools.calibration.error_rates import (
     MARGIN,
     Rate,
@@ -22,9 +21,9 @@ from tools.calibration.error_rates import (
     rank_intervals,
     words,
 )
-from tools.calibration.every_case import every_case
+from tools.calibration.hard_cases import prediction_width
 from tools.calibration.promised_power import stopping
-from tools.calibration.targets import BLOCKS, SEED, STUDIES, Calibration, calibrate, targets
+from tools.calibration.targets import BLOCKS, SEED, STUDIES, Calibration, Case, calibrate, targets, targets_of
 from tools.calibration.truths import STANDARD, TRUTHS, Studies, Truth, draw
 from vnuma.analysis.analyse import compare_cells
 from vnuma.analysis.cells import Cells, collect
@@ -274,12 +273,12 @@ def test_the_page_names_every_truth_and_target(small: Calibration, cases: tuple[
 def test_the_fast_rule_of_leaving_arms_is_the_products() -> None:
     """Study by study: the same verdicts, after the same blocks."""
     generator = np.random.default_rng(5)
-    y = draw(STANDARD, one_by_one.MOST, 12, generator).cells
+    y = draw(STANDARD, MOST_ONE_BY_ONE, 12, generator).cells
     y[6:, :, -1] *= 3.0
     y[:, :, 2] += 0.02
     fast = run_decided(y, STANDARD.references, math.log1p(MARGIN))
 
     for number, cells in enumerate(y):
-        found = one_by_one.run_one(cells).words
+        found = run_one(cells).words
         words = [str(found.get(str(arm + 2), "undecided")) for arm in range(STANDARD.arms)]
         assert words == [WORDS[word] for word in fast.word[number]]
