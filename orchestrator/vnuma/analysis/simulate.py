@@ -18,7 +18,6 @@ from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.distributions import (
     FloatArray,
     dunnett_constant,
-    f_quantile,
     f_quantile_each,
     t_quantile,
     t_quantile_each,
@@ -99,8 +98,7 @@ class Simulated:
     @cached_property
     def own(self) -> BoolArray:
         """Per study and arm: whether its interval uses its own pairs' error."""
-        flagged, r = self._flagged, self.references
-        return np.asarray(flagged[:, r:] | flagged[:, :r].any(axis=1, keepdims=True))
+        return _on_pairs(self._flagged, self.references)
 
     @cached_property
     def _differences(self) -> FloatArray:
@@ -180,17 +178,23 @@ def differences(y: FloatArray, references: int) -> FloatArray:
 
 
 def _flagged(column_ss: FloatArray, rss: FloatArray, blocks: int) -> BoolArray:
-    """The gate in complete blocks: a column's extra sum of squares is its own times k/(k-1).
-
-    One column beyond the second point flags them all.
-    """
+    """The gate in complete blocks: a column's extra sum of squares is its own times k/(k-1)."""
     k = column_ss.shape[1]
     extra = column_ss * k / (k - 1)
     rest = rss[:, None] - extra
-    df1, df2 = blocks - 1, (blocks - 1) * (k - 2)
-    f = (extra / df1) / (rest / df2)
-    apart = (f > f_quantile(APART_LEVEL, df1, df2)).any(axis=1, keepdims=True)
-    return np.asarray((f > f_quantile(GATE_LEVEL, df1, df2)) | apart)
+    df1, df2 = np.array(blocks - 1), np.array((blocks - 1) * (k - 2))
+    return _gated((extra / df1) / (rest / df2), df1, df2)
+
+
+def _gated(f: FloatArray, df1: NDArray[np.number], df2: NDArray[np.number]) -> BoolArray:
+    """Per study and column: beyond the first point of F; one column beyond the second flags them all."""
+    apart = (f > f_quantile_each(APART_LEVEL, df1, df2)).any(axis=1, keepdims=True)
+    return np.asarray((f > f_quantile_each(GATE_LEVEL, df1, df2)) | apart)
+
+
+def _on_pairs(gated: BoolArray, references: int) -> BoolArray:
+    """own[study, arm]: a flagged column of the reference flags every arm."""
+    return np.asarray(gated[:, references:] | gated[:, :references].any(axis=1, keepdims=True))
 
 
 Word = Literal["undecided", "equivalent", "slower", "faster"]
@@ -321,11 +325,5 @@ def _own(fit: _Fit, references: int) -> BoolArray:
     studies, _, columns = fit.y.shape
     if columns - references == 1:
         return np.ones((studies, 1), dtype=bool)
-    flagged = np.empty((studies, columns), dtype=bool)
-    apart = np.zeros(studies, dtype=bool)
-    for column in range(columns):
-        f, df1, df2 = fit.gate(column)
-        flagged[:, column] = f > f_quantile_each(GATE_LEVEL, df1, df2)
-        apart |= f > f_quantile_each(APART_LEVEL, df1, df2)
-    everyone = apart | flagged[:, :references].any(axis=1)
-    return np.asarray(flagged[:, references:] | everyone[:, None])
+    each = [np.array(figures).T for figures in zip(*map(fit.gate, range(columns)), strict=True)]
+    return _on_pairs(_gated(*each), references)
