@@ -17,6 +17,7 @@ from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Value, ValueKind, is_ev
 from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import (
     SIZE,
+    TYPES,
     DesignedVm,
     UnreadableVm,
     estate_of_designs,
@@ -31,7 +32,6 @@ _HEAD = 4096
 _VMS = "virtualMachines"
 _LEFT_OUT = "the file does not show it"
 _NOT_SHOWN = NotShown("the file")
-_TYPES: Mapping[ValueKind, type] = {ValueKind.NUMBER: int, ValueKind.SWITCH: bool, ValueKind.WORD: str}
 
 
 def is_api_json(path: Path) -> bool:
@@ -119,7 +119,7 @@ def _designed(name: str, address: str, config: Mapping[str, Any]) -> DesignedVm:
             absent[setting] = _NOT_SHOWN if setting in DEFAULTS else _LEFT_OUT
         elif value is None:
             settings[setting] = spec.unset
-        elif spec.kind in _TYPES and type(value) is not _TYPES[spec.kind]:
+        elif spec.kind in TYPES and type(value) is not TYPES[spec.kind]:
             if setting in SIZE:
                 raise UnreadableVm(f"{spec.path} is {str(value)[:20]!r}, not a number")
             absent[setting] = f"{spec.path} is {str(value)[:20]!r}, which is not a valid value"

@@ -13,7 +13,7 @@ from vnuma.checks.facts import HARDWARE
 from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKind, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_of_guest_id
-from vnuma.domain.vm.setting import Power, Settings, Value
+from vnuma.domain.vm.setting import Power, Settings, Value, ValueKind
 from vnuma.errors import InputError, reading
 from vnuma.logs.pasted import utf16_text
 
@@ -190,6 +190,9 @@ def mappings(value: object) -> list[Mapping[str, Any]]:
 
 
 MARK = "vnuma:ignore"
+TYPES: Mapping[ValueKind, type] = {ValueKind.NUMBER: int, ValueKind.SWITCH: bool, ValueKind.WORD: str}
+"""The type of a JSON value of each kind that is one value."""
+
 _COMMENTS = ("#", "//", "/*", "*")
 
 

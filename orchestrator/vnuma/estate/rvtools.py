@@ -210,6 +210,7 @@ _SHOWN = 40
 """Most characters of a cell in a message."""
 
 _Key = tuple[str, str]
+_Find = Callable[[Row], Row | None]
 
 
 def _limit(row: Row, column: str) -> Value:
@@ -235,7 +236,7 @@ _SOURCES: tuple[tuple[str, str, str, Callable[[Row, str], Value]], ...] = (
 
 def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm], list[Unseen]]:
     """Every VM that is not a template; unreadable ones with the reason."""
-    others = {name: _Partners(sheets[name], sheets["vInfo"]) for name in ("vCPU", "vMemory")}
+    others = {name: _partners(sheets[name], sheets["vInfo"]) for name in ("vCPU", "vMemory")}
     absent = _absent(sheets)
     vms: list[EstateVm] = []
     unseen: list[Unseen] = []
@@ -283,9 +284,9 @@ def _absent(sheets: Mapping[str, Sheet]) -> dict[str, str]:
     return reasons
 
 
-def _settings(row: Row, others: Mapping[str, _Partners]) -> tuple[dict[str, Value], dict[str, str]]:
+def _settings(row: Row, others: Mapping[str, _Find]) -> tuple[dict[str, Value], dict[str, str]]:
     """The VM's known settings, and why the others are unknown."""
-    rows: dict[str, Row | None] = {name: partners.find(row) for name, partners in others.items()}
+    rows: dict[str, Row | None] = {name: find(row) for name, find in others.items()}
     rows["vInfo"] = row
     settings: dict[str, Value] = {}
     missing: dict[str, str] = {}
@@ -304,26 +305,24 @@ def _settings(row: Row, others: Mapping[str, _Partners]) -> tuple[dict[str, Valu
     return settings, missing
 
 
-class _Partners:
-    """A sheet's rows, found by a VM's row in vInfo. Without the vCenter in both sheets, by unique names."""
+def _partners(sheet: Sheet, info: Sheet) -> _Find:
+    """Finds the sheet's row of a VM by its row in vInfo; None without one, or where several may be meant.
 
-    def __init__(self, sheet: Sheet, info: Sheet) -> None:
-        self._with_server = all("server" in one.columns for one in (sheet, info))
-        self._rows: dict[_Key, Row | None] = {}
-        for row in sheet:
-            for key in self._keys(row):
-                self._rows[key] = row if self._with_server or key not in self._rows else None
+    Without the vCenter in both sheets it is found by a unique name.
+    """
+    with_server = all("server" in one.columns for one in (sheet, info))
 
-    def find(self, vm: Row) -> Row | None:
-        """The VM's row; None without one, or where several may be meant."""
-        return next((found for key in self._keys(vm) if (found := self._rows.get(key))), None)
-
-    def _keys(self, row: Row) -> list[_Key]:
-        """Each name that a VM's row may use."""
-        server = row.text("server") if self._with_server else ""
+    def keys(row: Row) -> list[_Key]:
+        server = row.text("server") if with_server else ""
         named = [("id", f"{server}/{row.text('id')}"), ("uuid", f"{server}/{row.text('uuid')}")]
-        keys = [(kind, value) for kind, value in named if not value.endswith("/")]
-        return [*keys, ("name", f"{server}/{row.text('host')}/{row.text('vm')}")]
+        known = [(kind, value) for kind, value in named if not value.endswith("/")]
+        return [*known, ("name", f"{server}/{row.text('host')}/{row.text('vm')}")]
+
+    rows: dict[_Key, Row | None] = {}
+    for row in sheet:
+        for key in keys(row):
+            rows[key] = row if with_server or key not in rows else None
+    return lambda vm: next((found for key in keys(vm) if (found := rows.get(key))), None)
 
 
 def _why_no_host(row: Row, hosts: Hosts) -> str:

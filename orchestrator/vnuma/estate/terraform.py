@@ -18,13 +18,14 @@ from typing import Any
 from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
 from vnuma.checks.fix_as import ATTRIBUTES
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Declared, Estate, NotShown, Unseen
-from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
+from vnuma.domain.vm.setting import TYPED, Value, is_evidence, is_governed
 from vnuma.errors import InputError, reading
 from vnuma.estate.api_json import KINDS
 from vnuma.estate.design_vm import (
     ACCEPTED_KEY,
     MARK,
     NEW_VM,
+    TYPES,
     DesignedVm,
     accepted_in,
     block_end,
@@ -50,7 +51,6 @@ _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
 
 _DEFAULTS: Mapping[str, Value] = {"numCPUs": 1, "numCoresPerSocket": 1, "memoryMB": 1024}
 """The provider's values if the code sets none; of other settings, vSphere's "not set"."""
-_TYPES = {ValueKind.NUMBER: int, ValueKind.SWITCH: bool, ValueKind.WORD: str}
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
         if setting == "coresPerNumaNode":
             continue
         value, why, spec = instance.values.get(name), instance.why_not(name), TYPED[setting]
-        if not why and value is not None and type(value) is not _TYPES[spec.kind]:
+        if not why and value is not None and type(value) is not TYPES[spec.kind]:
             why = f"{name} is {str(value)[:20]!r}, which Terraform's provider never writes"
         if why:
             absent[setting] = why

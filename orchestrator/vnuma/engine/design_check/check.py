@@ -88,22 +88,15 @@ class Filters:
         vms = [vm for estate in estates for vm in estate.vms]
         if name == "tag":
             return self._no_tag(estates, vms)
-        wanted, seen = getattr(self, name), _seen(estates)
-        if name == "name":
-            return InputError(
-                f"No VM {seen}is named {wanted}.",
-                fix="Patterns may use * and ?, as in --name 'sql-*'; case matters.",
-            )
-        if name == "folder":
-            folders = {vm.facts.path.rpartition("/")[0] for vm in vms}
-            return InputError(
-                f"No VM {seen}is in the folder {wanted}.",
-                fix=f"There are: {_some(folders)}.",
-            )
-        clusters = {cluster.name for estate in estates for cluster in estate.cluster_of.values()}
+        there = {
+            "folder": {vm.facts.path.rpartition("/")[0] for vm in vms},
+            "cluster": {one.name for estate in estates for one in estate.cluster_of.values()},
+        }
+        what = "is named" if name == "name" else f"is in the {name}"
+        patterns = "Patterns may use * and ?, as in --name 'sql-*'; case matters."
         return InputError(
-            f"No VM {seen}is in the cluster {wanted}.",
-            fix=f"There are: {_some(clusters)}.",
+            f"No VM {_seen(estates)}{what} {getattr(self, name)}.",
+            fix=f"There are: {_some(there[name])}." if name in there else patterns,
         )
 
     def _no_tag(self, estates: Sequence[Estate], vms: Sequence[EstateVm]) -> InputError:
