@@ -197,9 +197,10 @@ function code(tools) {
     return choice;
   });
   return [
-    el("h2", { textContent: "This VM as code" }),
-    el("p", { className: "buttons", role: "group", ariaLabel: "Tool" }, ...choices, copy),
-    text,
+    el("section", { className: "code" },
+      el("h2", { textContent: "This VM as code" }),
+      el("p", { className: "buttons", role: "group", ariaLabel: "Tool" }, ...choices, copy),
+      text),
   ];
 }
 
