@@ -19,7 +19,7 @@ from tests.vsphere.tls_server import self_signed
 from vnuma.errors import InputError, UsageError
 from vnuma.serve import connections
 from vnuma.serve.app import server_of
-from vnuma.serve.connections import Access, Tls
+from vnuma.serve.connections import Access
 
 TOKEN = "correct-horse-battery-staple"
 
@@ -149,13 +149,13 @@ def test_tls_with_a_token(tmp_path: Path) -> None:
     """Encrypted, with the token as a bearer token."""
     pem = self_signed(tmp_path, "site")
     context = ssl.create_default_context(cafile=str(pem))
-    with serving(new_store(tmp_path / "vnuma.db"), Access(tls=Tls(pem, pem), token=TOKEN)) as address:
+    with serving(new_store(tmp_path / "vnuma.db"), Access(tls=(pem, pem), token=TOKEN)) as address:
         assert address.startswith("https://")
         assert asked(address, "/metrics", context=context, Authorization=f"Bearer {TOKEN}").status == 200
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5", "vnuma.example"])
-@pytest.mark.parametrize("given", [{}, {"token": TOKEN}, {"tls": Tls(Path(__file__), Path(__file__))}])
+@pytest.mark.parametrize("given", [{}, {"token": TOKEN}, {"tls": (Path(__file__), Path(__file__))}])
 def test_an_address_of_others_needs_tls_and_proof(host: str, given: dict[str, object]) -> None:
     """Neither is enough alone; what to give is named."""
     with pytest.raises(UsageError, match="TLS and a token") as refused:
@@ -179,4 +179,4 @@ def test_a_key_that_does_not_belong_is_an_error_of_input(tmp_path: Path) -> None
     """Not a traceback."""
     pem, other = self_signed(tmp_path, "site"), self_signed(tmp_path, "other")
     with pytest.raises(InputError, match="cannot be used"):
-        server_of(new_store(tmp_path / "vnuma.db"), Access(tls=Tls(pem, other)))
+        server_of(new_store(tmp_path / "vnuma.db"), Access(tls=(pem, other)))

@@ -40,7 +40,7 @@ def serve(
     _require_packages()
     from vnuma.engine.access.places import store_url
     from vnuma.serve.app import serve as served
-    from vnuma.serve.connections import Access, Tls
+    from vnuma.serve.connections import Access
     from vnuma.store.open import open_for_reading
 
     if (certificate is None) != (key is None):
@@ -48,7 +48,7 @@ def serve(
     access = Access(
         host,
         port,
-        tls=Tls(certificate, key) if certificate and key else None,
+        tls=(certificate, key) if certificate and key else None,
         token=_token(token_file),
     )
     access.require_safe()

@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from urllib.parse import unquote
 
 import anyio
@@ -43,60 +44,54 @@ _RUN = "/runs/"
 def application(store: Store, access: Access) -> Starlette:
     """The application over one store."""
     pages = Pages(Reader(store))
-    own = _Endpoints(pages)
     return Starlette(
         routes=[
             Route("/", lambda _: HTMLResponse(pages.runs())),
             Route("/runs/{run}", lambda request: HTMLResponse(pages.run(request.path_params["run"]))),
-            Route("/runs/{run}/report", own.report),
-            Route("/compare", own.compare),
+            Route("/runs/{run}/report", partial(_report, pages)),
+            Route("/compare", partial(_compare, pages)),
             Route("/estate", lambda _: HTMLResponse(pages.estate())),
             Route("/audit", lambda request: HTMLResponse(pages.audit(request.query_params.get("run", "")))),
             Route("/what-if/answer", lambda request: JSONResponse(answer(request.query_params))),
             Route("/what-if/ask.js", _static(("what_if/ask_server.js",), "text/javascript")),
             Mount("/what-if", StaticFiles(directory=asset("templates/what_if"), html=True)),
             Route("/metrics", lambda _: Response(metrics(pages.reader), media_type=CONTENT_TYPE)),
-            Route("/events", own.events),
+            Route("/events", partial(_events, pages, anyio.CapacityLimiter(MOST_WATCHERS))),
             Route("/static/style.css", _static(("style.css", "serve/serve.css"), "text/css")),
             Route("/static/serve.js", _static(("serve/serve.js",), "text/javascript")),
         ],
         middleware=[Middleware(Guard, access=access)],
-        exception_handlers={VnumaError: own.trouble},
+        exception_handlers={VnumaError: partial(_trouble, pages)},
     )
 
 
-class _Endpoints:
-    """The routes that take more than a page."""
+def _report(pages: Pages, request: Request) -> Response:
+    allowed = f"{policy('style.css', 'page.js')}; frame-ancestors 'none'"
+    text = pages.report(request.path_params["run"])
+    return HTMLResponse(text, headers={"content-security-policy": allowed})
 
-    def __init__(self, pages: Pages) -> None:
-        self._pages = pages
-        self._watching = anyio.CapacityLimiter(MOST_WATCHERS)
 
-    def report(self, request: Request) -> Response:
-        allowed = f"{policy('style.css', 'page.js')}; frame-ancestors 'none'"
-        text = self._pages.report(request.path_params["run"])
-        return HTMLResponse(text, headers={"content-security-policy": allowed})
+def _compare(pages: Pages, request: Request) -> Response:
+    asked = request.query_params
+    allowed = asked.get("allow", "").replace(",", " ").split()
+    return HTMLResponse(pages.compare(asked.get("before", ""), asked.get("after", ""), allowed))
 
-    def compare(self, request: Request) -> Response:
-        asked = request.query_params
-        allowed = asked.get("allow", "").replace(",", " ").split()
-        return HTMLResponse(self._pages.compare(asked.get("before", ""), asked.get("after", ""), allowed))
 
-    async def events(self, request: Request) -> Response:
-        """The stream of a page's changes."""
-        live = _live_of(self._pages, request.query_params.get("page", "/"))
-        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
-        await run_in_threadpool(live)  # an unknown run is an error, not a stream
-        if request.method == "HEAD":
-            return Response(media_type="text/event-stream")
-        if self._watching.available_tokens < 1:
-            raise HTTPException(503, "Too many watchers.")
-        stream = _stream(self._watching, self._pages, live, seen)
-        return StreamingResponse(stream, media_type="text/event-stream")
+async def _events(pages: Pages, watching: anyio.CapacityLimiter, request: Request) -> Response:
+    """The stream of a page's changes."""
+    live = _live_of(pages, request.query_params.get("page", "/"))
+    seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
+    await run_in_threadpool(live)  # an unknown run is an error, not a stream
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
+    if watching.available_tokens < 1:
+        raise HTTPException(503, "Too many watchers.")
+    return StreamingResponse(_stream(watching, pages, live, seen), media_type="text/event-stream")
 
-    def trouble(self, _: Request, error: Exception) -> Response:
-        assert isinstance(error, VnumaError)
-        return HTMLResponse(self._pages.trouble(error), 404 if isinstance(error, InputError) else 503)
+
+def _trouble(pages: Pages, _: Request, error: Exception) -> Response:
+    assert isinstance(error, VnumaError)
+    return HTMLResponse(pages.trouble(error), 404 if isinstance(error, InputError) else 503)
 
 
 def _static(files: Iterable[str], media_type: str) -> Callable[[Request], Response]:
@@ -169,8 +164,8 @@ def server_of(store: Store, access: Access) -> uvicorn.Server:
         lifespan="off",
         ws="none",
         timeout_graceful_shutdown=PATIENCE_S,
-        ssl_certfile=access.tls.certificate if access.tls else None,
-        ssl_keyfile=access.tls.key if access.tls else None,
+        ssl_certfile=access.tls[0] if access.tls else None,
+        ssl_keyfile=access.tls[1] if access.tls else None,
     )
     try:
         config.load()

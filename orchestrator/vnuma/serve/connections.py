@@ -115,20 +115,13 @@ _HEADERS = {
 
 
 @dataclass(frozen=True)
-class Tls:
-    """Certificate and key, as PEM files."""
-
-    certificate: Path
-    key: Path
-
-
-@dataclass(frozen=True)
 class Access:
     """The address, and the credentials that a reader needs."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    tls: Tls | None = None
+    tls: tuple[Path, Path] | None = None
+    """Certificate and key, as PEM files."""
     token: str | None = None
 
     def require_safe(self) -> None:
@@ -138,7 +131,7 @@ class Access:
                 f"The token has {len(self.token)} characters, fewer than {LEAST_TOKEN}.",
                 fix="Make one: openssl rand -hex 16",
             )
-        for file in (self.tls.certificate, self.tls.key) if self.tls else ():
+        for file in self.tls or ():
             if not file.is_file():
                 raise InputError(
                     f"{file} is not a file.", fix="Name PEM files: --certificate FILE --key FILE"
