@@ -6,7 +6,7 @@ import pytest
 
 from tests.report.build import Story, build, study_text
 from vnuma.report.model.model import load_run
-from vnuma.report.model.saturation import Contention, contention
+from vnuma.report.model.trust import Contention, contention
 from vnuma.store import attempts, cells, facts, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, RunState

@@ -20,10 +20,9 @@ from tools.calibration.error_rates import (
 from tools.calibration.promised_power import PROMISE, SIGMA
 from tools.calibration.targets import Case
 from tools.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
-from vnuma.analysis.detectable import ArmError
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.growth import slope_weights
-from vnuma.analysis.planning import GRID, detectable_by_pairs, ratio_needed
+from vnuma.analysis.planning import GRID, ArmError, detectable_by_pairs, ratio_needed
 from vnuma.analysis.sensitivity import LEVEL, sign_flip_p
 from vnuma.analysis.simulate import BoolArray, Layout, Simulated, differences
 from vnuma.analysis.variance import pilot_upper

@@ -22,10 +22,10 @@ from vnuma.analysis.checks import (
 )
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.conclusions import differing_sizes, near_best, recommend, without_opposed
-from vnuma.analysis.detectable import detectable, with_blocks_needed
 from vnuma.analysis.fit import with_places
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.outliers import bimodality
+from vnuma.analysis.planning import detectable, with_blocks_needed
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
 from vnuma.analysis.rounding import rounding_of

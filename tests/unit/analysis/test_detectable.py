@@ -12,8 +12,7 @@ from tests.unit.analysis.data import LABELS, analysed, columns_of, study_of
 from tools.calibration.sentences import named_blocks, said_to_detect
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
-from vnuma.analysis.detectable import ArmError, Scatter
-from vnuma.analysis.planning import FEWEST_BLOCKS, blocks_for_equivalence, blocks_to_detect
+from vnuma.analysis.planning import FEWEST_BLOCKS, ArmError, Scatter, blocks_for_equivalence, blocks_to_detect
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.variance import noise

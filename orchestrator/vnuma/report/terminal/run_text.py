@@ -12,9 +12,8 @@ from vnuma.report.model import grid, trust, words
 from vnuma.report.model.guest import guest_notes
 from vnuma.report.model.methods import boots_or_iterations
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.saturation import saturation_text
 from vnuma.report.model.scaling import scaling_text
-from vnuma.report.model.trust import limiting
+from vnuma.report.model.trust import limiting, saturation_text
 from vnuma.report.published.published_comparison import comparison_caution, published_text
 from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.secondary import figures_text, sensitivity_text
