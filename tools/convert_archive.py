@@ -23,16 +23,16 @@ from typing import Any
 from sqlalchemy import Boolean, Column, Table
 
 from vnuma.errors import InputError, VnumaError
-from vnuma.report.archive.manifest import (
+from vnuma.report.archive.raw import MOST_SAMPLES
+from vnuma.report.archive.read import (
     FORMAT,
     UNREADABLE,
     Entry,
     check_files,
     manifest_document,
     not_ours,
+    open_archive,
 )
-from vnuma.report.archive.raw import MOST_SAMPLES
-from vnuma.report.archive.read import open_archive
 from vnuma.report.archive.write import export_run
 from vnuma.report.model.model import load_run
 from vnuma.store.one_run import store_of_rows, stored_value

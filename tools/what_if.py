@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vnuma.domain.topology.picture import STYLE
-from vnuma.report.page.template import hash_of
+from vnuma.report.page.page import hash_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PYODIDE = "pyodide@314.0.7"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.engine.access.places import store_url
 from vnuma.errors import EnvironmentProblem, InputError
-from vnuma.report.archive.manifest import is_archive
 from vnuma.report.archive.raw import SAMPLES, sample_table, table_of
-from vnuma.report.archive.read import open_archive
+from vnuma.report.archive.read import is_archive, open_archive
 from vnuma.report.export.results import document
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.tables.csv_export import ALL, TABLES

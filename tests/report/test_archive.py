@@ -15,9 +15,8 @@ from tests.report.build import Story, build, study_text
 from tests.support.cli import vnuma_here
 from vnuma.domain.study.order import SCOPE, declaration, hash_of
 from vnuma.errors import InputError
-from vnuma.report.archive.manifest import NAME
 from vnuma.report.archive.raw import print_samples
-from vnuma.report.archive.read import open_archive
+from vnuma.report.archive.read import NAME, open_archive
 from vnuma.report.archive.write import export_run
 from vnuma.report.export.results import as_json
 from vnuma.report.model.model import LoadedRun, load_run

@@ -128,7 +128,7 @@ def opened_run(run: str, store: str | None) -> tuple[Store, str]:
 
     Raises StoreError, and InputError for a file that is not an archive of vnuma.
     """
-    from vnuma.report.archive.manifest import is_archive
+    from vnuma.report.archive.read import is_archive
 
     if not is_archive(run):
         return opened_store(store), run
@@ -139,7 +139,7 @@ def opened_run(run: str, store: str | None) -> tuple[Store, str]:
 
 def label_of(name: str, run: str) -> str:
     """A run's name, with the file if `run` names the archive that it was read from."""
-    from vnuma.report.archive.manifest import is_archive
+    from vnuma.report.archive.read import is_archive
 
     return f"{name} (from {escaped(Path(run).name)})" if is_archive(run) else name
 

@@ -14,7 +14,7 @@ from vnuma.cli.design_lines import in_all
 from vnuma.cli.plan_text import CYCLES, labelled, value_text
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
-from vnuma.report.page.template import filled, write_file
+from vnuma.report.page.page import filled, write_file
 from vnuma.words.plain_text import counted, duration
 from vnuma.words.provenance import banner
 

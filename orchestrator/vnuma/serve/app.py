@@ -25,7 +25,7 @@ from starlette.staticfiles import StaticFiles
 from vnuma.assets import asset
 from vnuma.checks.what_if import answer
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
-from vnuma.report.page.template import policy, text_of
+from vnuma.report.page.page import policy, text_of
 from vnuma.serve.connections import RESERVED, Access, BoundedProtocol, Guard, OneLineWhenFull
 from vnuma.serve.metrics import CONTENT_TYPE, metrics
 from vnuma.serve.pages import Live, Pages

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vnuma.domain.topology.picture import STYLE
 from vnuma.errors import InputError, UsageError
-from vnuma.report.page.template import hash_of
+from vnuma.report.page.page import hash_of
 from vnuma.store.place import is_loopback
 
 HEADERS_S = 10.0

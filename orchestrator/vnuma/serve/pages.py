@@ -14,7 +14,7 @@ from vnuma.engine.run.progress import Away, CellProgress, CellWord, Progress, Vm
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
 from vnuma.report.page.comparison_page import compared_html
-from vnuma.report.page.template import environment
+from vnuma.report.page.page import environment
 from vnuma.serve.reader import Figures, Kept, Reader, View
 from vnuma.store import audit
 from vnuma.store.tables import utc_now

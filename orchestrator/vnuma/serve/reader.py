@@ -20,9 +20,8 @@ from vnuma.errors import StoreError, VnumaError
 from vnuma.report.comparison.two_runs import Comparison, compare_runs
 from vnuma.report.model.model import load_run
 from vnuma.report.model.words import progress_words
-from vnuma.report.page.page import answer_parts
+from vnuma.report.page.page import answer_parts, environment
 from vnuma.report.page.render import page_text
-from vnuma.report.page.template import environment
 from vnuma.store import estate_checks, runs
 from vnuma.store.change_detection import figures_mark, run_marks
 from vnuma.store.open import Store

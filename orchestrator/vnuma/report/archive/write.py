@@ -11,7 +11,8 @@ from pathlib import Path
 from vnuma import __version__
 from vnuma.domain.study.order import SCOPE
 from vnuma.errors import InputError
-from vnuma.report.archive.manifest import (
+from vnuma.report.archive.raw import dictionary, write_samples
+from vnuma.report.archive.read import (
     FACTS,
     FORMAT,
     NAME,
@@ -22,7 +23,6 @@ from vnuma.report.archive.manifest import (
     refuse_large,
     sha256_of,
 )
-from vnuma.report.archive.raw import dictionary, write_samples
 from vnuma.report.charts.pictures import pictures, plain
 from vnuma.report.export.results import as_json, results_schema
 from vnuma.report.model import grid

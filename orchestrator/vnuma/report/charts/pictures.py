@@ -17,10 +17,8 @@ from vnuma.assets import asset
 from vnuma.domain.workloads.metric import plural
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.boot_charts import order, strip_unit, strips
-from vnuma.report.charts.convert import svg_as_pdf, svg_as_png
-from vnuma.report.charts.row_plots import all_sizes, differences_figure, each_size
-from vnuma.report.charts.scaling_chart import scaling_charts
-from vnuma.report.charts.svg import Figure
+from vnuma.report.charts.row_plots import all_sizes, differences_figure, each_size, scaling_charts
+from vnuma.report.charts.svg import Figure, svg_as_pdf, svg_as_png
 from vnuma.report.charts.topology_drawing import drawing, host_figures, host_map
 from vnuma.report.model.arm_topologies import topologies_of
 from vnuma.report.model.model import LoadedRun

@@ -14,7 +14,7 @@ from vnuma.checks.fix_as import Target, Tool, ansible, fix_in_tools
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.checks.rule import Finding, Severity
 from vnuma.report.check import words as texts
-from vnuma.report.page.template import filled
+from vnuma.report.page.page import filled
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner
 

@@ -11,7 +11,7 @@ from vnuma import __version__
 from vnuma.checks.advice import Advice, Worth
 from vnuma.domain.topology.picture import topology_svg, topology_title
 from vnuma.domain.topology.vm_location import VmLocation
-from vnuma.report.page.template import filled, write_file
+from vnuma.report.page.page import filled, write_file
 from vnuma.words.provenance import banner
 
 HEADINGS = {Worth.HAVING: "Worth having", Worth.TESTING: "Worth testing", Worth.AVOIDING: "To avoid"}

@@ -16,8 +16,7 @@ from vnuma.report.comparison.two_runs import (
     what_words,
 )
 from vnuma.report.model.words import verdict_kind
-from vnuma.report.page.page import verdict_symbol
-from vnuma.report.page.template import environment, filled, write_file
+from vnuma.report.page.page import environment, filled, verdict_symbol, write_file
 from vnuma.words.provenance import banner
 
 

@@ -16,8 +16,7 @@ from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.trust import limit_statements
 from vnuma.report.model.words import answer_words, progress_words
-from vnuma.report.page.page import Part, verdict_rows, vm_parts
-from vnuma.report.page.template import filled, write_file
+from vnuma.report.page.page import Part, filled, verdict_rows, vm_parts, write_file
 from vnuma.report.published.published_comparison import comparison_caution
 from vnuma.words.provenance import banner
 
