@@ -70,8 +70,8 @@ def test_an_unknown_cpu_is_refused_with_the_hosts_range() -> None:
 
 def test_fewer_cpus_than_vcpus_are_refused() -> None:
     """vSphere wants at least one each."""
-    with pytest.raises(PreflightBlocked, match="lists 2 CPUs for 4 vCPUs"):
-        refuse_impossible((0, 2, 2), 4, host_of(nodes=2, cores=16, threads=2))
+    with pytest.raises(PreflightBlocked, match="lists 3 CPUs for 4 vCPUs"):
+        refuse_impossible((0, 2, 2, 4), 4, host_of(nodes=2, cores=16, threads=2))
 
 
 def test_nodes_are_filled_from_the_lowest_number_whatever_their_order() -> None:

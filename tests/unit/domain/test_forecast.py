@@ -232,3 +232,9 @@ def test_an_estimated_node_memory_is_said_where_it_decides(memory_gb: int, told:
 
     assert ("estimated" in row.memory_doubt + row.remote) is told
     assert "estimated" not in known.memory_doubt + known.remote
+
+
+@pytest.mark.parametrize(("cores", "nodes"), [(8, 1), (9, 1), (10, 2), (16, 2), (17, 3), (33, 5)])
+def test_automatic_soft_numa_makes_nodes_of_five_to_nine_cores(cores: int, nodes: int) -> None:
+    """Above eight cores, as even as possible: ten are two nodes of five, nine stay one."""
+    assert Prediction((cores,), "high", "").cpu_nodes(soft_numa=True) == nodes

@@ -232,3 +232,15 @@ def test_how_far_a_small_vm_is_spread_over_many_nodes_is_not_known(nodes: int, v
 
     assert seen.confidence == sure
     assert ("memory decides" in seen.because) == (sure == "low")
+
+
+@pytest.mark.parametrize(("release", "update"), [((6, 5), 13_932_383), ((6, 7), 13_006_603)])
+def test_a_small_wide_vm_gets_nodes_from_its_update_on(release: tuple[int, int], update: int) -> None:
+    """6.5 U3 and 6.7 U2 changed it: their own builds are the first with it; an unknown one may be either."""
+
+    def seen(build: int) -> Prediction:
+        return predict(HostShape(release, 2, 4, 1, build=build), {"numCPUs": 6, "numCoresPerSocket": 1})
+
+    assert (seen(update - 1).node_sizes, seen(update - 1).confidence) == ((6,), "high")
+    assert (seen(update).node_sizes, seen(update).acceptable) == ((3, 3), (2, 1))
+    assert (seen(0).node_sizes, seen(0).acceptable) == ((6,), (1, 2))

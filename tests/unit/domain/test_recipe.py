@@ -55,7 +55,7 @@ def test_autosize_keys_can_be_kept() -> None:
     [
         ("locked", {"memoryReservationLockedToMax": True}),
         ("none", {"memoryReservationLockedToMax": False, "memoryReservation": 0}),
-        (32768, {"memoryReservationLockedToMax": False, "memoryReservation": 32768}),
+        (65536, {"memoryReservationLockedToMax": False, "memoryReservation": 65536}),
         ("keep", {}),
     ],
 )
@@ -219,16 +219,25 @@ def test_a_number_of_nodes_that_no_setting_gives_is_refused(
             {"memory_mb": 262144, "memory_reservation": "locked"},
             "reserves 262144 MB, but esx01 has 196608 MB",
         ),
+        (
+            {"memory_mb": 196608, "memory_reservation": "locked"},
+            "reserves 196608 MB, but esx01 has 196608 MB",
+        ),
         ({"memory_reservation": 131072}, "reserves 131072 MB, but sql16 has 65536 MB"),
         ({"affinity": [0, 1, 2]}, "lists 3 CPUs for 16 vCPUs"),
         ({"affinity": [*range(64)]}, "lists every logical CPU"),
         ({"affinity": {"physical_cores": [2]}}, "names NUMA node 2, but esx01 has the NUMA nodes 0, 1"),
         ({"affinity": {"physical_cores": [0], "spare": 1}}, "NUMA node 0 of esx01 has 16 physical cores"),
         ({"numa_node_affinity": [5]}, "numa_node_affinity names NUMA node 5"),
-        ({"topology": "4x16"}, "64 vCPUs are more than the 32 physical cores"),
+        ({"topology": "3x11"}, "33 vCPUs are more than the 32 physical cores"),
         ({"cpu_reservation": 100000}, "reserves 100000 MHz, but esx01 has 73600 MHz"),
         ({"latency_sensitivity": "high"}, "needs all memory and CPU reserved; memory and CPU is not"),
         ({"latency_sensitivity": "high", "memory_reservation": "locked"}, "reserved; CPU is not"),
+        ({"latency_sensitivity": "high", "cpu_reservation": "full"}, "reserved; memory is not"),
+        (
+            {"latency_sensitivity": "high", "memory_reservation": "locked", "cpu_reservation": 36799},
+            "reserved; CPU is not",
+        ),
     ],
 )
 def test_what_this_host_or_vm_cannot_give_is_refused_before_anything_is_touched(
