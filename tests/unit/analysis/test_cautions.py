@@ -32,6 +32,12 @@ def test_a_single_timed_iteration_is_warned_of() -> None:
     assert isinstance(found.first_iteration, NotEvaluated)
 
 
+@pytest.mark.parametrize(("iterations", "few"), [((1.0, 1.0), True), ((1.0, 1.0, 1.0), False)])
+def test_fewer_than_three_iterations_are_warned_of(iterations: tuple[float, ...], few: bool) -> None:
+    """Of two the median is a mean, which one slow iteration moves."""
+    assert ("few_iterations" in caution_ids(analysed(usual_study(iterations=iterations)))) is few
+
+
 def test_what_a_workload_says_against_its_own_result_is_among_the_warnings() -> None:
     """A search over sizes, whose largest difference is a maximum; nothing of the kind without it."""
     said = ("A maximum over a search.", "Repeat with one size.")

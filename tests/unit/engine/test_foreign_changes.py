@@ -20,10 +20,12 @@ def test_a_vm_at_its_baseline_has_no_conflict() -> None:
 
 
 def test_a_value_that_is_neither_ours_nor_the_baselines_is_a_foreign_change() -> None:
-    """Named with all three values."""
+    """Named with all three values; also where the run has set it, to another one."""
     (found,) = conflicts(BASELINE, {"numCoresPerSocket": {4, 8}}, BASELINE | {"memoryMB": 98304})
 
     assert (found.setting, found.baseline, found.now) == ("memoryMB", 65536, 98304)
+    (found,) = conflicts(BASELINE, {"numCoresPerSocket": {8}}, BASELINE | {"numCoresPerSocket": 2})
+    assert (found.setting, found.baseline, found.ours, found.now) == ("numCoresPerSocket", 4, 8, 2)
 
 
 def test_keys_that_esxi_rewrites_at_power_on_are_no_foreign_change() -> None:
