@@ -82,6 +82,8 @@ def test_a_token_never_comes_back(store: Store) -> None:
         assert leases.get_lease(conn, "vc/1") is None
     with store.write() as conn, pytest.raises(LeaseLost):
         leases.leased_vm(conn, leased.vm.id, leased.token)
+    with store.read() as conn, pytest.raises(LeaseLost):
+        leases.require_current(conn, "vc/1", leased.token)
     with store.write() as conn:
         assert leases.take_lease(conn, "vc/1", leased.run.id, "ops@ctl1") > leased.token
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.report.build import study_text
 from vnuma.domain.study.order import assumed_cell_seconds, assumed_iteration_seconds, seconds_in_all
 from vnuma.domain.study.study_file import parse_study
@@ -25,4 +27,4 @@ def test_a_cell_is_a_boot_and_its_executions_warm_ups_too() -> None:
 
     each = assumed_iteration_seconds(parse_study(study_text(), "study.yml"))
     assert each > 0
-    assert seconds(1, 3) - seconds(0, 1) == 3 * each
+    assert seconds(1, 3) - seconds(0, 1) == pytest.approx(3 * each)
