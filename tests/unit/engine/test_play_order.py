@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from vnuma.engine.run.supervise import MAX_FORKS, play_order
+import os
+
+from vnuma.engine.run.supervise import MAX_FORKS, SPARE, play_order, spare_descriptors
 from vnuma.store.rows import Vm
 
 
@@ -46,3 +48,17 @@ def test_memory_bounds_how_many_are_worked_on() -> None:
     rows = [vm(f"vm{number}", f"esx{number}") for number in range(1000)]
 
     assert play_order(rows, together=False).forks == MAX_FORKS
+
+
+def test_descriptors_are_kept_free_for_a_restore_while_the_play_runs() -> None:
+    """As many as name lookups, sessions and files of a restore may need; afterwards they are free."""
+    before = os.dup(0)
+    os.close(before)
+    with spare_descriptors():
+        meanwhile = os.dup(0)
+        os.close(meanwhile)
+    after = os.dup(0)
+    os.close(after)
+
+    assert meanwhile >= before + SPARE
+    assert after == before

@@ -17,6 +17,9 @@ def test_an_environment_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("THE_PASSWORD", "s3cret")
 
     assert resolve(Secret(env="THE_PASSWORD")) == "s3cret"
+    monkeypatch.delenv("THE_PASSWORD")
+    with pytest.raises(EnvironmentProblem, match="THE_PASSWORD"):
+        resolve(Secret(env="THE_PASSWORD"))
 
 
 def test_a_file_gives_its_first_line(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from vnuma.engine.lease.supervision import claim_supervision, is_alive, stop_unl
 from vnuma.store import cells, leases, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import RestoreOutcome, Run, RunState
+from vnuma.store.tables import utc_now
 
 
 @pytest.fixture
@@ -68,6 +71,24 @@ def test_a_supervisor_that_ends_while_it_is_looked_at_raises_nothing(
     monkeypatch.setattr(Path, "read_text", ended)
 
     assert is_alive(now(store, run))
+
+
+def test_a_supervisor_lives_while_it_is_heard_of_and_its_number_is_its_own(store: Store) -> None:
+    """Silent for two minutes it is dead, here or elsewhere; so is one whose number a later process has."""
+    run = new_run(store)
+    claim_supervision(store, run)
+    here = now(store, run)
+    there = replace(here, supervisor_host="elsewhere")
+    silent = utc_now() - timedelta(minutes=2)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as later:
+        own = replace(here, supervisor_pid=later.pid)
+        reused = replace(own, heartbeat_at=utc_now() - timedelta(seconds=60))
+        lives = [is_alive(one) for one in (here, there, reused, own)]
+        later.communicate()
+
+    assert lives == [True, True, False, True]
+    assert [is_alive(replace(one, heartbeat_at=silent)) for one in (here, there)] == [False, False]
+    assert not is_alive(replace(own, heartbeat_at=utc_now()))
 
 
 def test_a_run_of_another_container_of_this_name_lives_by_its_heartbeats(store: Store) -> None:

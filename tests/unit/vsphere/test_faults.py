@@ -8,7 +8,7 @@ import pytest
 from pyVmomi import vim, vmodl
 
 from vnuma.errors import EnvironmentProblem, PrivilegeMissing, VmNotFound
-from vnuma.vsphere.faults import NotNow, SessionExpired, describe, expected, what_helps
+from vnuma.vsphere.faults import NotNow, SessionExpired, describe, expected, passes, what_helps
 
 VM = vim.VirtualMachine("vm-57")
 
@@ -110,3 +110,17 @@ def test_other_faults_are_left_to_the_caller() -> None:
 def test_what_passes_by_itself_is_an_error_of_its_own(fault: Exception) -> None:
     """Another task on the VM, or a host out of vCenter's sight: whoever can wait tries again."""
     assert isinstance(expected(fault, "vcsa01:443", "study@corp", name_of), NotNow)
+
+
+@pytest.mark.parametrize(
+    ("fault", "temporary"),
+    [
+        (vim.fault.TaskInProgress(), True),
+        (vim.fault.InvalidState(), True),
+        (vim.fault.InvalidPowerState(), False),
+        (vim.fault.NoDiskSpace(), False),
+    ],
+)
+def test_a_state_that_passes_is_no_power_state(fault: Exception, temporary: bool) -> None:
+    """ESXi still cleans up after a shutdown; a VM that is on does not go off by waiting."""
+    assert passes(fault) is temporary
