@@ -91,7 +91,7 @@ def _failure(copy: Path, tests: Sequence[str], limit_s: float | None = None) -> 
         commands.append(([sys.executable, "-m", "pytest", *options, *python], copy))
     if go:
         packages = [f"./{test.removeprefix('lab/')}" for test in go]
-        commands.append((["go", "test", "-trimpath", "-vet=off", *packages], copy / "lab"))
+        commands.append((["go", "test", "-count=1", "-trimpath", "-vet=off", *packages], copy / "lab"))
     env = {
         **os.environ,
         "PYTHONPATH": f"{copy / 'orchestrator'}{os.pathsep}{copy}",
