@@ -279,3 +279,19 @@ def test_one_shape_as_a_picture(tmp_path: Path, format_: str) -> None:
     assert (shown.code, shown.out) == (0, "")
     start = picture.read_bytes()[:300]
     assert start.startswith(b"\x89PNG") if format_ == "png" else b"30 vCPUs (2x15)" in start
+
+
+def test_a_picture_shows_where_remote_memory_may_be(tmp_path: Path) -> None:
+    """A host node without vCPUs is not called unused if part of the memory fits no other node."""
+    texts = []
+    for memory in ("384", "192"):
+        picture = tmp_path / f"{memory}.svg"
+        shape = ("--vcpus", "24", "--cores-per-socket", "24", "--host-nodes", "2x28/384@8.0")
+        shown = vnuma_here("predict", "--memory", memory, *shape, "--format", "svg", "-o", picture)
+        assert shown.code == 0, shown.text
+        texts.append(picture.read_text(encoding="utf-8"))
+
+    assert [("may hold remote memory" in text, "not used" in text) for text in texts] == [
+        (True, False),
+        (False, True),
+    ]

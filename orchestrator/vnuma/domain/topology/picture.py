@@ -119,7 +119,8 @@ def _host_boxes(seen: Forecast, host: HostFacts, memory_mb: int, kinds: Sequence
     for place, node in enumerate(host.numa_nodes):
         mine = [kind for one in sorted(on[place]) for kind in kinds[starts[one] : starts[one] + clients[one]]]
         part = memory_mb * len(mine) / seen.topology.vcpus
-        words, share = f"{len(mine)} of {host.cores_per_node} cores" if mine else "not used", None
+        idle = "may hold remote memory" if seen.remote_mb else "not used"
+        words, share = f"{len(mine)} of {host.cores_per_node} cores" if mine else idle, None
         if node.memory_mb and mine:
             share = part / node.memory_mb
             words += f", {part / 1024:.4g} of {node.memory_mb / 1024:.4g} GB"
