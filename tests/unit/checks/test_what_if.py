@@ -44,6 +44,7 @@ def test_the_answer_has_everything_a_page_shows() -> None:
         ("hardware", "3", "hardware"),
         ("set", "numCPUs=4", "vCPUs"),
         ("set", "guestinfo.x=1", "guestinfo.x"),
+        ("set", "numa.vcpu.min", "KEY=VALUE"),
         ("sql", "2018", "2018"),
         ("edition", "gold", "gold"),
         ("windows", "Windows Vista Starter", "Vista"),

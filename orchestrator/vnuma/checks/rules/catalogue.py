@@ -64,8 +64,7 @@ def find_rule(rule_id: str) -> Rule:
     if found is None:
         meant = f"{name[:1]}0{name[1:]}"
         close = f"Is {meant} meant? " if meant in BY_ID else ""
-        listed = f"Rules are {RULES[0].id} to {RULES[-1].id}; list them: vnuma check --explain all"
-        raise InputError(f"Rule {rule_id} does not exist.", fix=f"{close}{listed}")
+        raise InputError(f"Rule {rule_id} does not exist.", fix=f"{close}List all: vnuma check --explain all")
     return found
 
 

@@ -215,7 +215,9 @@ def named_settings(pairs: Iterable[str]) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for pair in pairs:
         name, equals, text = (part.strip() for part in pair.partition("="))
-        if not equals or not (name in TYPED or is_governed(name)):
+        if not equals:
+            raise UsageError(f"'{pair}' is not KEY=VALUE.", fix="For example: numa.vcpu.min=4")
+        if not (name in TYPED or is_governed(name)):
             raise UsageError(
                 f"'{pair}' is not a setting that affects a VM's shape.",
                 fix=f"Use a numa.* key, or one of {', '.join(sorted(TYPED - SIZE.keys()))}.",
