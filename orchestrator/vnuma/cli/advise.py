@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from vnuma.domain.topology.vm_location import VmLocation
 
 
+UNNAMED = "sql-clone"
+"""The VM of a question that names none."""
+
 _HEADINGS = ("Worth having", "Worth testing", "To avoid")
 
 
@@ -51,7 +54,7 @@ def advise(
     from vnuma.checks.advice import advise as advice_for
     from vnuma.checks.advice import sentences
 
-    there, name = asked.location(), asked.vm or "sql-clone"
+    there, name = asked.location(), asked.vm or UNNAMED
     count, memory_mb = asked.size(there)
     advice = advice_for(count, memory_mb, there.hosts, asked.hardware_version(there), asked.guest())
     if (advice.runs_nowhere or advice.not_allowed) and (write or fix_as_):
@@ -71,7 +74,7 @@ def advise(
     if output:
         from vnuma.report.page.advice_page import write_advice
 
-        write_advice(advice, there, name, memory_mb, said, output)
+        write_advice(advice, there, asked.vm or f"{count} vCPUs", memory_mb, said, output)
     if there.simulated:
         say(banner(there.simulated))
     for sentence in said:
@@ -128,6 +131,8 @@ def _as_tool(tool: Tool, best: Candidate, there: VmLocation, name: str) -> str:
     """The settings of a shape for a tool, below the lab's marker."""
     text = fix_as(tool, best.fix(there.vm), _target(there, name))
     marker = [f"# {in_comment(banner(there.simulated))}"] if there.simulated else []
+    if there.vm is None and UNNAMED in text:
+        marker.append(f"# Replace {UNNAMED} with the VM's name.")
     return "\n".join([*marker, text or f"# The VM is {best.topology} already."])
 
 
@@ -155,7 +160,7 @@ def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
                 "confidence": one.forecasts[0].confidence,
                 "reasons": list(one.reasons),
                 "settings": dict(one.settings),
-                "as": {tool: fix_as(tool, one.fix(there.vm), _target(there, "sql-clone")) for tool in Tool},
+                "as": {tool: fix_as(tool, one.fix(there.vm), _target(there, UNNAMED)) for tool in Tool},
             }
             for one in advice.candidates
         ],

@@ -58,6 +58,21 @@ def test_the_best_shape_is_printed_for_a_tool() -> None:
     assert first["as"]["terraform"] == printed.rstrip("\n")
 
 
+def test_code_for_a_vm_without_a_name_says_what_to_replace(tmp_path: Path) -> None:
+    """Only where the code holds the stand-in; the page names the size instead of a VM that nobody named."""
+    page = tmp_path / "advice.html"
+    (unnamed, named, terraform) = (
+        vnuma_here(*PAPER, *vm, "--fix-as", tool).out
+        for vm, tool in [((), "powercli"), (("--vm", "sql16"), "powercli"), ((), "terraform")]
+    )
+
+    assert unnamed.startswith("# Replace sql-clone ")
+    assert "^sql-clone$" in unnamed
+    assert ("Replace" in named, "Replace" in terraform) == (False, False)
+    assert vnuma_here(*PAPER, "-o", page).code == 0
+    assert "Topologies for 16 vCPUs" in page.read_text(encoding="utf-8")
+
+
 LARGE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x16/96@8.0")
 
 
