@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 from tests.report.build import ARMS, build, story, study_text
 from tests.support.stores import new_store
-from vnuma.analysis.between_runs import Clocks, changes
+from vnuma.analysis.between_runs import Clocks, changes, clocks_of
 from vnuma.analysis.distributions import dunnett_constant
+from vnuma.analysis.result import CellPoint
 from vnuma.analysis.verdict import Label, Rules, Withheld
 from vnuma.cli.main import app
 from vnuma.errors import InputError, ThresholdMet, UsageError
@@ -52,6 +53,9 @@ STORIES = {
     "left": story(text=LEAVING.replace("sql16", "sql19"), stop_after=24, state=RunState.STOPPED),
     "left, 4x4 slower": story(
         1.05, only="4x4", text=LEAVING.replace("sql16", "sql20"), stop_after=24, state=RunState.STOPPED
+    ),
+    "left and going": story(
+        1.05, only="4x4", text=LEAVING.replace("sql16", "sql21"), stop_after=24, state=RunState.RUNNING
     ),
     "just begun": story(text=TEXT.replace("sql16", "sql18"), stop_after=0, state=RunState.RUNNING),
     "running": story(text=TEXT.replace("sql16", "sql17"), stop_after=14, state=RunState.RUNNING),
@@ -162,6 +166,25 @@ def test_an_arm_that_scatters_from_run_to_run_is_not_said_to_have_changed() -> N
     half = dunnett_constant(0.05, 2, 2, 0.5) * se
     assert [math.log(gap.interval.low), math.log(gap.interval.high)] == pytest.approx(
         [0.005 - half, 0.005 + half], abs=1e-9
+    )
+
+
+def test_a_third_run_that_agrees_narrows_no_equivalence_interval() -> None:
+    """One degree of freedom: the runs' 95% interval is wider than that of their boots, and the 90% narrower.
+
+    By hand: three runs of six pairs with the same scatter, whose mean error has ten degrees of freedom.
+    """
+    runs = [{arm: run[arm] for arm in ("1x16", "2x8")} for run in scattering(0.0, 0.0000186, 0.0000093)]
+    gap = changes(runs[:2], runs[2:], "1x16", RULES)[1].gap
+    each = math.sqrt(12e-8 / 5 / 6)
+
+    assert gap is not None
+    assert gap.interval is not None
+    assert gap.equivalence_interval is not None
+    runs_error = 0.0000186 * math.sqrt(1 / 2 * (1 / 2 + 1))
+    assert math.log(gap.interval.high) == pytest.approx(stats.t.ppf(0.975, 1) * runs_error, abs=1e-9)
+    assert math.log(gap.equivalence_interval.high) == pytest.approx(
+        stats.t.ppf(0.95, 10) * each * math.sqrt(1.5), abs=1e-9
     )
 
 
@@ -280,6 +303,15 @@ def test_a_clock_too_coarse_to_see_a_change_does_not_show_that_there_is_none() -
     assert change.gap.label is not Label.EQUIVALENT
 
 
+def test_repeated_runs_do_not_add_to_a_clocks_error() -> None:
+    """Three runs of one side that read the same figure are off by one step together, not by three."""
+    point = CellPoint("2x8", "2x8", 1, 0, 300.0, 0.0, (300.0,), ((300.0, 310.0, 300.0),))
+    one, more = (clocks_of([[([point], [0])] * runs, [([point], [0])]]) for runs in (1, 3))
+
+    assert one.left > 0
+    assert more == one
+
+
 def test_a_clock_is_judged_by_the_scatter_at_the_common_sizes(tmp_path: Path) -> None:
     """Size 500 reads 300 ms in both runs, once 310: 4 means, each off by up to half a step.
 
@@ -319,6 +351,14 @@ def test_a_run_that_continues_is_said_to(runs: Runs) -> None:
     text = as_text(runs.compared("plain", "running"), None)
 
     assert f"{runs['running'].run.name} is still going" in text
+
+
+def test_a_run_that_still_goes_gives_no_verdict_even_where_arms_leave(runs: Runs) -> None:
+    """A pipeline that compares after each block would look until something shows."""
+    found = runs.compared("left", "left and going")
+
+    assert {state for *_, state in states(found, SLOWER)} == {"not evaluated"}
+    assert {change.gap.withheld for change in found.pairs[0].changes if change.gap} == {Withheld.NOT_ENDED}
 
 
 def test_a_run_is_not_compared_with_itself(runs: Runs) -> None:

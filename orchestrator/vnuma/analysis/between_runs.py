@@ -133,9 +133,10 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Clocks:
-    """The coarseness of two runs' clocks, on the ln scale.
+    """The coarseness of the clocks before and after, on the ln scale.
 
-    `step`: the larger one. `left`: the error variance that a column's mean keeps, both runs' added.
+    `step`: the largest one. `left`: the error variance that a column's mean keeps, both sides' added. Runs of
+    one side may all be rounded alike, so a side keeps the mean of theirs.
     """
 
     step: float = 0.0
@@ -222,10 +223,13 @@ def boot_values(points: Iterable[CellPoint], sizes: Sequence[int]) -> dict[str, 
     }
 
 
-def clocks_of(runs: Iterable[tuple[Sequence[CellPoint], Sequence[int]]]) -> Clocks:
-    """From each run's cells, in the mean over the sizes at these places."""
-    found = [_clock(points, sizes) for points, sizes in runs]
-    return Clocks(max(step for step, _ in found), sum(left for _, left in found))
+def clocks_of(sides: Iterable[Iterable[tuple[Sequence[CellPoint], Sequence[int]]]]) -> Clocks:
+    """From each run's cells on either side, in the mean over the sizes at these places."""
+    found = [[_clock(points, sizes) for points, sizes in side] for side in sides]
+    return Clocks(
+        max(step for side in found for step, _ in side),
+        sum(statistics.fmean(left for _, left in side) for side in found),
+    )
 
 
 def _clock(points: Sequence[CellPoint], sizes: Sequence[int]) -> tuple[float, float]:
@@ -257,8 +261,16 @@ def _contrast(arm: str, family: Mapping[str, Sides], clocks: Clocks, alpha: floa
         _by_boots(other - one, before, after, len(family), clocks.left, alpha) if boots >= 2 else None,
         _by_runs(other - one, arm, family, clocks.left, alpha),
     ]
-    widest = max((each for each in found if each), key=lambda each: each.half_width, default=None)
-    return Contrast(arm, arm, boots, other - one, widest, None, (), clocks.step)
+    return Contrast(arm, arm, boots, other - one, _widest(found), None, (), clocks.step)
+
+
+def _widest(found: Iterable[Inference | None]) -> Inference | None:
+    """The one with the widest 95% interval, and the widest of the 90% intervals: with few runs another's."""
+    known = [each for each in found if each]
+    if not known:
+        return None
+    equivalence = max((each.equivalence for each in known), key=lambda each: each.high)
+    return replace(max(known, key=lambda each: each.half_width), equivalence=equivalence)
 
 
 def _by_boots(

@@ -16,7 +16,7 @@ from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT, ControlCheck
 from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.stopping import FIRST_LOOK
-from vnuma.analysis.verdict import Rules, Verdict, rules_for
+from vnuma.analysis.verdict import Rules, Verdict, Withheld, rules_for
 from vnuma.analysis.wording import decimals, limits, signed
 from vnuma.errors import InputError, UsageError
 from vnuma.report.model.configuration import configuration
@@ -301,22 +301,31 @@ def _compared_pair(
         for side in sides
     )
     looked_at = any(run.study.design.stop == "decided" for run, _ in (*before, *after))
+    going = Withheld.NOT_ENDED if any(run.partial for run, _ in (*before, *after)) else None
     found = changes(
         was,
         now,
         first.study.reference,
-        _rules(first.result.design.equivalence, analyses, FIRST_LOOK if looked_at else MIN_BOOTS_FOR_VERDICT),
-        clocks_of((analysis.points, places) for side in sides for analysis, places in side),
+        _rules(
+            first.result.design.equivalence,
+            analyses,
+            FIRST_LOOK if looked_at else MIN_BOOTS_FOR_VERDICT,
+            going,
+        ),
+        clocks_of([(analysis.points, places) for analysis, places in side] for side in sides),
         LOOKED_AT_ALPHA if looked_at else ALPHA,
     )
     return Pair(one, other, sizes, differ, found)
 
 
-def _rules(margin: float, analyses: Sequence[Analysis], least: int) -> Rules:
-    """What withholds a verdict in any run withholds it of their change."""
+def _rules(margin: float, analyses: Sequence[Analysis], least: int, going: Withheld | None) -> Rules:
+    """What withholds a run's verdicts withholds those of the change; `going` if a run has not ended.
+
+    Looks at a run whose arms leave hold together, its comparisons with another run do not.
+    """
     checks = [analysis.positive_control for analysis in analyses]
     failed = (check for check in checks if isinstance(check, ControlCheck) and not check.passed)
-    withheld = next((analysis.withheld for analysis in analyses if analysis.withheld), None)
+    withheld = next((analysis.withheld for analysis in analyses if analysis.withheld), going)
     first = analyses[0]
     rules = rules_for(margin, withheld, next(failed, checks[0]), first.measure.better, first.replicate)
     return replace(rules, least=least)
