@@ -195,9 +195,9 @@ class Ending:
 class Leaving:
     """Boots of a study whose arms leave when they are decided (`stop: decided`), at one SD.
 
-    `likely_boots` and `most_boots` (90% point) where the arms are slower by 0, half, once and three times the
-    band in turn; `fewest_boots` where all are three bands away. `decided`: the share of the former in which
-    every arm has a verdict. `advised_blocks`: the `max_blocks` with which it is 80%; None: over 48.
+    `likely_boots` and `most_boots` (90% point) where the arms are slower as `effects_in_turn` says;
+    `fewest_boots` where all are three bands away. `decided`: the share of the former in which every arm has
+    a verdict. `advised_blocks`: the `max_blocks` with which it is 80% in this design; None: over 48.
     """
 
     spread: Spread
@@ -273,29 +273,42 @@ def ending(design: AnalysisDesign, precision: float, spread: Spread) -> Ending:
     return Ending(float(ended.mean()), int(np.quantile(ended, 0.9)), float(going.mean()))
 
 
-_IN_TURN = (0.0, 0.5, 1.0, 3.0)
-"""Effects to plan with, in bands."""
-_ENOUGH = {8: 50.0, 12: 42.0, 16: 40.0, 24: 38.0, 32: 37.0, 48: 36.0}
-"""max_blocks, and its ratio to (SD of a cell / band)^2 from which 80% of such studies decide every arm."""
+_IN_TURN = (0.5, 0.0, 1.0, 3.0)
+"""Effects to plan with, in bands; the first, halfway between none and the band, is the hardest to decide."""
+_OFFERED = (8, 12, 16, 24, 32, 48)
+"""Numbers for max_blocks."""
 _LEAVING_STUDIES = 400
+
+
+def effects_in_turn(arms: int) -> list[float]:
+    """The effects of that many arms, in bands."""
+    return [_IN_TURN[arm % len(_IN_TURN)] for arm in range(arms)]
 
 
 def leaving(design: AnalysisDesign, spread: Spread) -> Leaving:
     """Simulated studies of the rule, with at most the design's blocks. Raises ValueError as `layout_of`."""
     layout = layout_of(design, design.blocks)
     band = math.log1p(design.equivalence)
-    effects = np.array([band * _IN_TURN[arm % len(_IN_TURN)] for arm in range(layout.arms)])
+    effects = band * np.array(effects_in_turn(layout.arms))
     mixed = _left(layout, effects, spread, band)
     apart = _left(layout, np.full(layout.arms, 3 * band), spread, band)
-    noise = (spread.cell_sd / band) ** 2
+
+    def enough(blocks: int) -> bool:
+        return _all_decided(_left(replace(layout, blocks=blocks), effects, spread, band)) >= POWER
+
+    place = bisect.bisect_left(_OFFERED, True, key=enough)
     return Leaving(
         spread,
         float(apart.boots.mean()),
         float(mixed.boots.mean()),
         int(np.quantile(mixed.boots, 0.9)),
-        float((mixed.word > 0).all(axis=1).mean()),
-        next((blocks for blocks, enough in _ENOUGH.items() if blocks >= enough * noise), None),
+        _all_decided(mixed),
+        _OFFERED[place] if place < len(_OFFERED) else None,
     )
+
+
+def _all_decided(ended: Ended) -> float:
+    return float((ended.word > 0).all(axis=1).mean())
 
 
 def _left(layout: Layout, effects: FloatArray, spread: Spread, band: float) -> Ended:

@@ -23,7 +23,7 @@ from vnuma.cli.options import (
 from vnuma.cli.screen import echo_json, say, width, working
 from vnuma.domain.workloads.metric import plural as plural_of
 from vnuma.errors import InputError, UsageError
-from vnuma.words.plain_text import counted, duration, filled
+from vnuma.words.plain_text import counted, duration, filled, listed
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
@@ -255,8 +255,8 @@ class _Found:
         head = "Arms leave when they are decided" if asked else "With design.stop: decided arms leave"
         said = [
             filled(
-                f"{head}, at most {self._effort(blocks)}. Where they are slower by 0, half, once and three "
-                f"times the band, and {self._each} vary by",
+                f"{head}, at most {self._effort(blocks)}. Where they are slower by {self._slower()} the "
+                f"band, and {self._each} vary by",
                 width() or 90,
             )
         ]
@@ -278,6 +278,14 @@ class _Found:
                 "widen design.equivalence."
             )
         return [*said, *(self._ending_by_time() if asked else [])]
+
+    def _slower(self) -> str:
+        """The effects that are simulated, as in "0, half, once and three times"."""
+        from vnuma.analysis.planning import effects_in_turn
+
+        words = {0.0: "0", 0.5: "half", 1.0: "once", 3.0: "three times"}
+        arms = len(self.study.arms) - 1 + bool(self.study.control_arm)
+        return listed([words[bands] for bands in sorted({*effects_in_turn(arms)})])
 
     @property
     def _columns(self) -> int:
