@@ -61,7 +61,10 @@ class RestoreReport:
     def ranked(self) -> list[VnumaError]:
         """The distinct problems; the first decides the exit code: a VM not at its baseline, if any."""
         ranked = sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
-        return list({str(problem): problem for problem in reversed(ranked)}.values())[::-1]
+        distinct = dict[str, VnumaError]()
+        for problem in ranked:
+            distinct.setdefault(str(problem), problem)
+        return list(distinct.values())
 
 
 @dataclass(frozen=True)
