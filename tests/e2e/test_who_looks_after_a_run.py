@@ -24,6 +24,7 @@ from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.locking import StillLocked, vm_lock
+from vnuma.engine.audit.log import journal_of
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
     Supervisor,
@@ -32,8 +33,9 @@ from vnuma.engine.lease.supervision import (
     is_alive,
     require_supervision,
 )
+from vnuma.engine.restore.restore import source_in_store
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
-from vnuma.engine.restore.restore_vm import Restored, VmRestoration
+from vnuma.engine.restore.restore_vm import Restored, Source, VmRestoration
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.unsupervised import supervising
@@ -169,6 +171,26 @@ def test_a_run_that_wakes_restores_what_somebody_gave_up(
     assert settings_now(running) == before
     assert [done.vm for done in ended.restored] == ["sql16"]
     assert isinstance(ended.worst, LeaseLost), ended.problems
+
+
+def test_a_restore_asks_what_was_changed_once_it_has_the_lock(tmp_path: Path, lab: LabFactory) -> None:
+    """The process before it may change SQL Server until it lets the VM's lock go: that is undone too."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    context = steps.take()
+    locked: list[bool] = []
+
+    def source() -> Source:
+        try:
+            with vm_lock(context.home, context.vm.vm_key, context.vm.name, wait_s=0):
+                locked.append(False)
+        except StillLocked:
+            locked.append(True)
+        return source_in_store(context, "refuse")
+
+    work = VmRestoration(source, context.target)
+    work.restore(context.home, context.fence, journal_of(context), lambda *_: None)
+
+    assert locked[-1]
 
 
 def _cannot(_restoration: VmRestoration, *_given: object) -> Restored:

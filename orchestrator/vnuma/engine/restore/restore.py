@@ -74,7 +74,7 @@ class Restoration:
         if context.target.vcenter is None:
             return None
         say = report_wait(context.store, context.vm, RESTORING, self.say)
-        return VmRestoration(source_in_store(context, self.choice), context.target, say)
+        return VmRestoration(lambda: source_in_store(context, self.choice), context.target, say)
 
     @property
     def guest(self) -> GuestRestoration | None:

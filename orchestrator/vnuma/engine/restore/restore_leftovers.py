@@ -334,7 +334,7 @@ def plan_from_log(one: Unanswered, target: Target, choice: Choice) -> list[str]:
     """What `restore_from_log` would change, by line. Raises what it raises before its first change."""
     if target.vcenter is None:
         return [_left_inside(one).what]
-    planned = VmRestoration(source_in_log(one, choice), target).plan().changes
+    planned = VmRestoration(lambda: source_in_log(one, choice), target).plan().changes
     edits = [str(edit) for edit in planned if edit.setting != run_mark.LEASE_KEY]
     return [f"{one.vm}, left by {one.run}: {len(edits)} settings would be restored", *edits]
 
@@ -358,7 +358,7 @@ def restore_from_log(
     def tell(_tries: int, error: EnvironmentProblem, pause: float) -> None:
         say(f"{RESTORING} {one.vm}: {error.what} Trying again in {pause:.0f} s.")
 
-    work = VmRestoration(source_in_log(one, choice), target, say)
+    work = VmRestoration(lambda: source_in_log(one, choice), target, say)
     try:
         done = work.restore(home_folder(), apply.no_fence, journal, tell)
     except (NotAtBaseline, VmHeld):

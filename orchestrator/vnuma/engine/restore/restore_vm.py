@@ -197,20 +197,22 @@ class Source:
 
 @dataclass(frozen=True)
 class VmRestoration:
-    """The restore of one VM from a source."""
+    """The restore of one VM. `source` is asked with the VM locked: what another process changed counts."""
 
-    source: Source
+    source: Callable[[], Source]
     target: Target
     say: Callable[[str], None] = lambda _: None
 
     def plan(self) -> RestorePlan:
         """What `restore` would change now. Raises what it raises before its first change."""
-        facts = self._facts()
-        return self.source.plan(facts, self.target) if facts else RestorePlan()
+        source = self.source()
+        facts = self._facts(source)
+        return source.plan(facts, self.target) if facts else RestorePlan()
 
     def differences(self) -> list[Difference]:
         """How the VM differs from before now. Changes nothing."""
-        source, facts = self.source, self._facts()
+        source = self.source()
+        facts = self._facts(source)
         if facts is None:
             return []
         foreign = {item.setting for item in source.foreign(facts)}
@@ -223,9 +225,8 @@ class VmRestoration:
             found.append(Difference("power", str(source.power), str(facts.power), "somebody else or us"))
         return found
 
-    def _facts(self) -> VmFacts | None:
+    def _facts(self, source: Source) -> VmFacts | None:
         """The VM as it is now; None if it ended with its lab."""
-        source = self.source
         with connect(vcenter(self.target)) as session:
             if ended_with_its_lab(session, source.lab, source.vm_key):
                 return None
@@ -238,19 +239,20 @@ class VmRestoration:
         Raises RestoreConflict before the first change when somebody else changed something and `choice` is
         `refuse`; any VnumaError or OSError when it fails.
         """
-        source = self.source
+        known = self.source()
 
         def once(_tries: int) -> Restored:
-            wait_s = patience_s(source.rules)
-            lock = vm_lock(home, source.vm_key, source.name, wait_s=wait_s, say=self.say)
+            wait_s = patience_s(known.rules)
+            lock = vm_lock(home, known.vm_key, known.name, wait_s=wait_s, say=self.say)
             with lock, connect(vcenter(self.target)) as session:
+                source = self.source()
                 if ended_with_its_lab(session, source.lab, source.vm_key):
                     return Restored(source.name, lab_ended=True)
                 ref = find_by_key(session, source.vm_key, source.where)
                 switch = PowerSwitch(session, ref, source.rules, fence, journal, self.say)
                 return _VmWork(source, self.target, switch).done()
 
-        return retry_vcenter(once, VCenterRetry(source.rules.vcenter_retry_s), tell)
+        return retry_vcenter(once, VCenterRetry(known.rules.vcenter_retry_s), tell)
 
 
 @dataclass
