@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -290,3 +291,44 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
 
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) & HEAVY == set()
+
+
+EXTRAS = (
+    "opentelemetry",
+    "pandas",
+    "prometheus_client",
+    "psycopg",
+    "pyarrow",
+    "pytest",
+    "starlette",
+    "uvicorn",
+)
+
+WITHOUT_EXTRAS = """
+import importlib, json, pkgutil, sys
+
+class Missing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in %r:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Missing())
+import vnuma
+lacking = []
+for module in pkgutil.walk_packages(vnuma.__path__, "vnuma."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError:
+            lacking.append(module.name)
+print(json.dumps(lacking))
+"""
+
+
+def test_only_an_extras_own_modules_need_it() -> None:
+    """Who installs vnuma alone, without PostgreSQL's driver, can run every command on SQLite."""
+    run = [sys.executable, "-c", WITHOUT_EXTRAS % (EXTRAS,)]
+    lacking = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+
+    theirs = ("vnuma.contract.", "vnuma.serve.app", "vnuma.serve.connections", "vnuma.serve.metrics")
+    assert [name for name in lacking if not name.startswith(theirs)] == ["vnuma.store.bounded_connection"]

@@ -8,16 +8,15 @@ import shutil
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-import psycopg
 from sqlalchemy import Connection, Engine, RootTransaction, create_engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
@@ -108,12 +107,12 @@ def postgresql_engine(place: Place, options: str = "") -> Engine:
 
 
 def _connect(_dialect: object, _record: object, arguments: list[Any], settings: dict[str, Any]) -> object:
+    from vnuma.store.bounded_connection import BoundedConnection  # noqa: PLC0415 - needs the driver
 
     return BoundedConnection.connect(*arguments, **settings)
 
 
 def _begin(conn: Connection) -> None:
-
     options = conn.get_execution_options()
     statement = {None: "BEGIN", True: _WRITE, False: _READ}[options.get("vnuma_write")]
     connection: Any = conn.connection.driver_connection
@@ -242,55 +241,11 @@ def _try_to_ask(engine: Engine, question: Callable[[Connection], T]) -> T:
         return question(connection)
 
 
-Answer = TypeVar("Answer")
-
 BEGIN_S = 10.0
 """How long the start of a transaction, which waits for nothing, may take: as long as a connection."""
 
 SILENCE_S = 45.0
 """How long a server may send nothing while it works: longer than a unit of work waits for a lock."""
-
-
-class BoundedConnection(psycopg.Connection[Any]):
-    """Fails when the server is silent for `silence_s`; None: waits as long as the work takes.
-
-    Neither TCP nor libpq notices a link that is cut behind a local proxy, such as a mesh's: the proxy accepts
-    what is sent, and no answer comes.
-    """
-
-    silence_s: float | None = BEGIN_S
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._made_in = os.getpid()
-
-    def wait(self, gen: Generator[Any, Any, Answer], *args: Any, **kwargs: Any) -> Answer:
-        """See psycopg. Raises OperationalError when the server was silent for too long."""
-        return super().wait(self._bounded(gen), *args, **kwargs)
-
-    def _bounded(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        """psycopg's conversation, which gets a false value for each tenth of a second of silence."""
-        heard = time.monotonic()
-        try:
-            wanted = next(gen)
-            while True:
-                ready = yield wanted
-                now = time.monotonic()
-                if ready:
-                    heard = now
-                elif self.silence_s is not None and now - heard > self.silence_s:
-                    self.close()
-                    raise psycopg.OperationalError(f"silent for {self.silence_s:.0f} s")
-                wanted = gen.send(ready)
-        except StopIteration as ended:
-            return cast("Answer", ended.value)
-
-    def __del__(self, *_: object) -> None:
-        """Close an unused connection; in a forked child it is the parent's, and stays open."""
-        if getattr(self, "_made_in", None) == os.getpid():
-            with suppress(psycopg.Error):
-                self.close()
-
 
 _RESUME = "then repeat the command, or continue a run that vnuma status lists: vnuma run --resume RUN"
 _LOCKED = "stayed locked by another"
