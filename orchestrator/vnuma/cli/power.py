@@ -256,7 +256,7 @@ class _Found:
         said = [
             filled(
                 f"{head}, at most {self._effort(blocks)}. Where they are slower by {self._slower()} the "
-                f"band, and {self._each} vary by",
+                f"band (400 studies, +-4 points), and {self._each} vary by",
                 width() or 90,
             )
         ]
