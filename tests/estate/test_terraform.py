@@ -51,6 +51,13 @@ def test_what_no_attribute_shows_is_unknown_of_a_vm_that_exists(tmp_path: Path) 
         assert setting not in changed.facts.settings
 
 
+def test_a_deposed_object_says_nothing_of_the_vm_that_replaces_it(tmp_path: Path) -> None:
+    """The old VM is deleted under the same address; the planned one is new all the same."""
+    deposed = {**change(actions=["delete"], before=resource()["values"]), "deposed": "8dfa1b3c"}
+    new = _only(tmp_path, plan(resource(), changes=[change(), deposed]))
+    assert (new.facts.settings["cpuAffinity"], new.facts.settings["exposeVnumaOnCpuHotadd"]) == ((), False)
+
+
 def test_hardware_that_lacks_virtual_numa_is_known_to_lack_it(tmp_path: Path) -> None:
     """Hot-add on ESXi 8 is found with hardware 19, whatever the provider can say of hardware 20."""
     values = resource(num_cpus=48, num_cores_per_socket=24, hardware_version=19, cpu_hot_add_enabled=True)

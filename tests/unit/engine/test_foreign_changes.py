@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vnuma.engine.lease.baseline import conflict_words, conflicts
+from vnuma.engine.lease.baseline import conflict_words, conflicts, written
 
 BASELINE: dict[str, Any] = {"numCoresPerSocket": 4, "memoryMB": 65536, "cpuAffinity": ()}
 
@@ -12,6 +12,15 @@ BASELINE: dict[str, Any] = {"numCoresPerSocket": 4, "memoryMB": 65536, "cpuAffin
 def test_what_we_wrote_is_no_conflict() -> None:
     """A VM in the shape of some arm is as we left it."""
     assert not conflicts(BASELINE, {"numCoresPerSocket": {4, 8}}, BASELINE | {"numCoresPerSocket": 8})
+
+
+def test_ours_is_what_an_attempt_wrote_not_what_it_found() -> None:
+    """What it found may be somebody else's; lists of JSON are compared as settings are."""
+    edits = [{"setting": "numCoresPerSocket", "before": 4, "after": 8}]
+    assert written([edits, [{"setting": "cpuAffinity", "before": [], "after": [0, 1]}]]) == {
+        "numCoresPerSocket": {8},
+        "cpuAffinity": {(0, 1)},
+    }
 
 
 def test_a_vm_at_its_baseline_has_no_conflict() -> None:
