@@ -20,10 +20,11 @@ from tests.store.build import START, new_vm
 from tests.support.postgresql import Cluster
 from vnuma.errors import StoreError
 from vnuma.store import attempts, cells, facts, leases, runs, samples, sites, tables
-from vnuma.store.migrate import HEAD, VERSION_TABLE, alembic_config, current_revision
+from vnuma.store.migrate import alembic_config
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.place import parse_place
 from vnuma.store.rows import CellState, Outcome
+from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision
 
 DATA = Path(__file__).parent / "data"
 OLD_REVISIONS = sorted(folder.name for folder in DATA.iterdir())

@@ -20,10 +20,11 @@ from vnuma.serve.pages import Pages
 from vnuma.serve.reader import Reader
 from vnuma.store import attempts, cells, leases, runs, tables
 from vnuma.store.audit import AuditLine, add_line
-from vnuma.store.migrate import HEAD, VERSION_TABLE, Roles, init_store
+from vnuma.store.migrate import Roles, init_store
 from vnuma.store.open import open_for_reading, open_store
 from vnuma.store.rows import Outcome, RunState
 from vnuma.store.samples import add_samples
+from vnuma.store.schema import HEAD, VERSION_TABLE
 from vnuma.store.tables import utc_now
 
 DATA = Path(__file__).parent / "data"

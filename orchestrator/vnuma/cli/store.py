@@ -29,7 +29,8 @@ def init(
     Examples: vnuma store init postgresql://postgres@db.example.com/vnuma
     """
     from vnuma.engine.access.places import store_url
-    from vnuma.store.migrate import HEAD, init_store
+    from vnuma.store.migrate import init_store
+    from vnuma.store.schema import HEAD
 
     place, roles = init_store(store_url(url))
     say(f"Store     {place}, schema {HEAD}")

@@ -16,7 +16,6 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import OperationalError
 
 from vnuma.errors import StoreError, write_fix
-from vnuma.store.migrate import needs_upgrade, no_store
 from vnuma.store.place import Place, default_url, parse_place, refuse_unsafe_sqlite
 from vnuma.store.postgresql import (
     LOCK_WAIT_S,
@@ -27,6 +26,7 @@ from vnuma.store.postgresql import (
     postgresql_engine,
     translated,
 )
+from vnuma.store.schema import needs_upgrade, no_store
 from vnuma.store.tables import metadata
 
 __all__ = ["Store", "default_url", "open_store"]

@@ -22,7 +22,7 @@ from tools.manual import entries
 from vnuma.assets import asset
 from vnuma.cli.screen import MANNER, runnable
 from vnuma.store import leases, runs
-from vnuma.store.migrate import HEAD
+from vnuma.store.schema import HEAD
 
 ROOT = Path(__file__).resolve().parents[3]
 

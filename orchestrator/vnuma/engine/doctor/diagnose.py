@@ -37,8 +37,8 @@ from vnuma.errors import DriverMissing, EnvironmentProblem, VmNotFound, VnumaErr
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.instance import server as sql_facts
-from vnuma.store.migrate import HEAD
 from vnuma.store.place import parse_place
+from vnuma.store.schema import HEAD
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.words.provenance import why_no_hardware
