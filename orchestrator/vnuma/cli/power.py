@@ -192,9 +192,9 @@ class _Found:
             self._line(
                 f"{item.spread.label} (a cell {item.spread.cell_sd * 100:.2f}%): "
                 + (
-                    f"{found} and equivalence by {self._effort(item.to_detect)}"
+                    f"{found}, and equivalence shown, by {self._effort(item.to_detect)}"
                     if item.to_detect == item.for_equivalence
-                    else f"{found} by {self._effort(item.to_detect)}, equivalence by "
+                    else f"{found} by {self._effort(item.to_detect)}, equivalence shown by "
                     f"{self._effort(item.for_equivalence)}"
                 )
             )
@@ -253,10 +253,11 @@ class _Found:
         blocks, one_boot = self.study.design.most_blocks, self.block_seconds / self._columns
         asked = self.study.design.stop == "decided"
         head = "Arms leave when they are decided" if asked else "With design.stop: decided arms leave"
+        band = percent_text(self.study.design.equivalence)
         said = [
             filled(
                 f"{head}, at most {self._effort(blocks)}. Where they are slower by {self._slower()} the "
-                f"band (400 studies, +-4 points), and {self._each} vary by",
+                f"equivalence band of {band} (400 studies, +-4 points), and {self._each} vary by",
                 width() or 90,
             )
         ]
@@ -272,7 +273,6 @@ class _Found:
                 )
             )
         if any(one.advised_blocks is None for one in self.leaving):
-            band = percent_text(self.study.design.equivalence)
             said.append(
                 f"Where over 48 blocks are needed, {band} cannot be decided on such a host: "
                 "widen design.equivalence."
