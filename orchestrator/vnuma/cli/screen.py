@@ -254,10 +254,10 @@ def write_out(text: str | bytes, output: Path | None, what: str, option: str = "
 def working() -> Iterator[Callable[[str], None]]:
     """A function that shows on standard error what is being computed; the line disappears when done.
 
-    Without a terminal it prints a log line.
+    Without a terminal it prints a log line. `--quiet` hides both.
     """
-    if not sys.stderr.isatty():
-        yield lambda words: say(words, sys.stderr)
+    if MANNER.quiet or not sys.stderr.isatty():
+        yield note
         return
     with console(sys.stderr).status("") as line:
         yield line.update
