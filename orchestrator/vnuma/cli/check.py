@@ -94,12 +94,15 @@ def _explain(rule: str, format_: CheckFormat) -> None:
     from vnuma.checks.rules.catalogue import document
     from vnuma.checks.rules.catalogue import explain as explanation
 
-    if format_ == "json":
-        echo_json(document(rule))
-    elif format_ == "table":
-        typer.echo(explanation(rule, min(EXPLAINED_WIDTH, width() or EXPLAINED_WIDTH)))
-    else:
+    if format_ not in ("table", "json"):
         raise typer.BadParameter("--explain is available as table or json.")
+    try:
+        if format_ == "json":
+            echo_json(document(rule))
+        else:
+            typer.echo(explanation(rule, min(EXPLAINED_WIDTH, width() or EXPLAINED_WIDTH)))
+    except InputError as error:
+        raise UsageError(error.what, fix=error.fix) from error
 
 
 def _show_history(given: CheckOptions) -> None:

@@ -122,6 +122,22 @@ def test_before_the_first_run_there_are_no_runs_and_no_store(vnuma_home: Path) -
     assert not (vnuma_home / "vnuma.db").exists()
 
 
+@pytest.mark.parametrize("format_", ["table", "json"])
+def test_a_rule_that_does_not_exist_is_a_mistake_on_the_command_line(format_: str) -> None:
+    """No file was read, so that 3 would send a script to the wrong place."""
+    asked = vnuma_here("check", "--explain", "T99", "--format", format_)
+
+    assert (asked.code, asked.out) == (2, "")
+    assert "--explain all" in asked.err
+
+
+def test_quiet_shows_no_progress() -> None:
+    """Without a terminal progress is lines on standard error; the answer stays."""
+    asked = vnuma_here("power", ROOT / "studies/dakic2019.yml", "--quiet")
+
+    assert (asked.code, asked.err, bool(asked.out)) == (0, "", True)
+
+
 def test_no_lab_is_the_environment_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripts ask by the exit code, and 1 would be a bug of vnuma."""
     monkeypatch.setattr("vnuma.lab.status", lambda: None)
