@@ -131,13 +131,6 @@ def test_a_rule_that_does_not_exist_is_a_mistake_on_the_command_line(format_: st
     assert "--explain all" in asked.err
 
 
-def test_quiet_shows_no_progress() -> None:
-    """Without a terminal progress is lines on standard error; the answer stays."""
-    asked = vnuma_here("power", ROOT / "studies/dakic2019.yml", "--quiet")
-
-    assert (asked.code, asked.err, bool(asked.out)) == (0, "", True)
-
-
 def test_no_lab_is_the_environment_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripts ask by the exit code, and 1 would be a bug of vnuma."""
     monkeypatch.setattr("vnuma.lab.status", lambda: None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.cli.screen import aligned, folded, painted, say, sign, signed, width
+from vnuma.cli.screen import MANNER, aligned, folded, painted, say, sign, signed, width, working
 
 
 class Terminal(io.TextIOWrapper):
@@ -127,3 +127,15 @@ def test_a_state_has_a_shape_on_a_terminal(
     assert painted(lines[0], terminal).startswith("\x1b[31m" + shown[0][:6])
     assert signed("ok    driver", io.StringIO()) == "ok    driver"
     assert sign("no state", terminal) == ""
+
+
+@pytest.mark.parametrize(("quiet", "shown"), [(False, "one of 3\n"), (True, "")])
+def test_quiet_hides_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quiet: bool, shown: str
+) -> None:
+    """Without a terminal progress is lines on standard error."""
+    monkeypatch.setattr(MANNER, "quiet", quiet)
+    with working() as tell:
+        tell("one of 3")
+
+    assert capsys.readouterr() == ("", shown)
