@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from vnuma.errors import (
     ToolsTimeout,
     VmNotFound,
 )
+from vnuma.vsphere import power
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.faults import NotNow
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
@@ -86,6 +88,25 @@ def test_a_guest_that_does_not_shut_down_is_left_running(lab: LabFactory, login:
         "the VM is still running."
     )
     assert read_vm(session, ref).power is Power.ON
+
+
+def test_tools_and_shutdown_share_one_deadline(
+    lab: LabFactory, login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the wait for Tools and the request took is no longer there for the shutdown."""
+    session, ref = start(lab, login, faults=[fault("shutdown_never")])
+    waits: list[float] = []
+
+    def shortened(*given: Any, **more: Any) -> Any:
+        waits.append(given[4])
+        return wait_for(*given[:4], 0.1, *given[5:], **more)
+
+    monkeypatch.setattr(power, "time", SimpleNamespace(monotonic=iter([100.0, 107.0]).__next__))
+    monkeypatch.setattr(power, "wait_for", shortened)
+    with pytest.raises(ShutdownTimeout):
+        shut_down(session, ref, timeout_s=10.0)
+
+    assert waits == [3.0]
 
 
 def test_a_hard_power_off_happens_only_when_asked_for(lab: LabFactory, login: Login) -> None:
