@@ -97,9 +97,11 @@ def test_tools_and_shutdown_share_one_deadline(
     session, ref = start(lab, login, faults=[fault("shutdown_never")])
     waits: list[float] = []
 
-    def shortened(*given: Any, **more: Any) -> Any:
-        waits.append(given[4])
-        return wait_for(*given[:4], 0.1, *given[5:], **more)
+    def shortened(
+        session: Session, ref: Any, paths: Any, ready: Any, timeout_s: float, what: str, *, vm: Any
+    ) -> Any:
+        waits.append(timeout_s)
+        return wait_for(session, ref, paths, ready, 0.1, what, vm=vm)
 
     monkeypatch.setattr(power, "time", SimpleNamespace(monotonic=iter([100.0, 107.0]).__next__))
     monkeypatch.setattr(power, "wait_for", shortened)
