@@ -30,9 +30,9 @@ def test_a_snapshot_is_checked_and_fails_a_pipeline(tmp_path: Path) -> None:
 
 
 def test_a_page_is_written_from_an_export(tmp_path: Path) -> None:
-    """With -o the file is written and the counts are shown."""
+    """With -o the file is written in the format of its ending, and the counts are shown."""
     workbook, page = write(tmp_path / "export.xlsx", export()), tmp_path / "check.html"
-    ran = vnuma_here("check", "--rvtools", workbook, "--format", "html", "-o", page)
+    ran = vnuma_here("check", "--rvtools", workbook, "-o", page)
     assert ran.code == 0, ran.text
     assert "\n3 VMs: " in ran.out
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -136,7 +136,7 @@ def test_a_waiver_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, wor
     ran = vnuma_here("check", "--snapshot", file, "--waivers", waivers)
     assert ran.code == 3, ran.text
     assert words in " ".join(ran.err.split())
-    assert "Write each entry as {rule: T11" in ran.err or "Rules are" in ran.err
+    assert "Write each entry as {rule: T11" in ran.err or "--explain all" in ran.err
 
 
 def test_a_baseline_of_another_estate_is_refused(tmp_path: Path) -> None:

@@ -141,7 +141,8 @@ class CheckOptions:
         ),
     ] = None
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
+        Path | None,
+        typer.Option("--output", "-o", help="File, for example check.html; standard output by default."),
     ] = None
     fail_on: Annotated[
         FailOn | None,

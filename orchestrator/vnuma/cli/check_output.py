@@ -22,8 +22,22 @@ FailOn = Literal["block", "warn", "drift"]
 """The lowest severity at which an unwaived finding means exit code 10. Drift counts as a warning."""
 
 
+_FORMAT_OF: dict[str, CheckFormat] = {
+    ".json": "json",
+    ".csv": "csv",
+    ".sarif": "sarif",
+    ".html": "html",
+    ".md": "markdown",
+}
+
+
 def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> None:
-    """Print on the screen, or write a file and print its name. Raises InputError if it cannot be written."""
+    """Print on the screen, or write a file and print its name. Raises InputError if it cannot be written.
+
+    The file's ending chooses the format where none was asked for.
+    """
+    if output is not None and format_ == "table":
+        format_ = _FORMAT_OF.get(output.suffix.lower(), "table")
     if format_ == "table" and output is None:
         _show(result)
         return
