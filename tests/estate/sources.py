@@ -231,15 +231,14 @@ def _cell(rule: Rule, cases: Sequence[Subject], source: Source) -> Cell:
     for way in source.ways:
         given = [case for case in cases if _concerns(case, way.subject)] or cases
         evaluations = list(evaluate([seen(case, way) for case in given], [rule]))
-        answers = [one.answers[0] for one in evaluations]
         assumes = any(one.assumed for one in evaluations)
-        reasons = [answer for answer in answers if isinstance(answer, str)]
+        reasons = [why for one in evaluations for why in one.not_evaluated.values()]
         if not reasons:
             return Cell(way.word, True, "", frozenset(partly), assumes)
-        if len(answers) > len(reasons):
+        if len(evaluations) > len(reasons):
             partly.add(way.word)
-        if len(answers) - len(reasons) > most:
-            best, most = way.word, len(answers) - len(reasons)
+        if len(evaluations) - len(reasons) > most:
+            best, most = way.word, len(evaluations) - len(reasons)
         why = reasons[0]
     return Cell(best, False, why, frozenset(partly), assumes)
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from vnuma.checks.facts import HARDWARE, PARTS, Facts, Subject, Unknown, assumed_words
 from vnuma.checks.rule import Fail, Finding, Fix, ObjectKind, Rule, Severity
 from vnuma.domain.vm.setting import Settings, is_extra_config
-
-Answer = Fail | str | None
-"""A rule's result: a failure, the reason that it was not evaluated, or None for a pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +15,13 @@ class Evaluation:
     """All rules on one subject. Findings are created on demand, since most rules pass on most VMs."""
 
     facts: Facts
-    rules: Sequence[Rule]
-    answers: tuple[Answer, ...]
-    """One result per rule, in the rules' order."""
-    assumed: Mapping[str, str] = field(default_factory=dict)
+    failed: Sequence[tuple[Rule, Fail]]
+    """In the rules' order."""
+    not_evaluated: Mapping[str, str]
+    """The reason by rule, in the rules' order."""
+    passed: int
+    """The number of rules that passed."""
+    assumed: Mapping[str, str]
     """By rule, which defaults its answer assumes; no entry for an answer from facts alone."""
 
     @property
@@ -32,36 +32,22 @@ class Evaluation:
     @property
     def failures(self) -> list[Finding]:
         """Failed rules, worst first; those that wait for another rule come last."""
-        some = [(rule, answer) for rule, answer in self._answered() if isinstance(answer, Fail)]
-        failed = {rule.id for rule, _ in some}
+        failed = {rule.id for rule, _ in self.failed}
         return sorted(
             (
-                _finding(self.subject, rule, answer, failed, self.assumed.get(rule.id, ""))
-                for rule, answer in some
+                _finding(self.subject, rule, fail, failed, self.assumed.get(rule.id, ""))
+                for rule, fail in self.failed
             ),
             key=lambda found: (found.severity.rank, bool(found.superseded_by), found.rule),
         )
 
-    @property
-    def not_evaluated(self) -> dict[str, str]:
-        """Reason by rule id, for rules that were not evaluated."""
-        return {rule.id: answer for rule, answer in self._answered() if isinstance(answer, str)}
 
-    @property
-    def passed(self) -> int:
-        """The number of rules that passed."""
-        return self.answers.count(None)
-
-    def _answered(self) -> Iterator[tuple[Rule, Answer]]:
-        return zip(self.rules, self.answers, strict=True)
-
-
-def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Evaluation]:
+def evaluate(subjects: Iterable[Subject], rules: Iterable[Rule]) -> Iterator[Evaluation]:
     """Each subject's results, in the subjects' order. Pure and lazy; only which rules apply to which release
     is cached.
     """
     rules = tuple(rules)
-    concerned: dict[tuple[object, ...], list[_Asked]] = {}
+    concerned: dict[tuple[object, ...], list[tuple[Rule, _Asked]]] = {}
     for subject in subjects:
         facts = Facts(subject)
         present = tuple([getattr(subject, part) is not None for part in PARTS])
@@ -73,19 +59,17 @@ def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Eva
         )
         plan = concerned.get(key)
         if plan is None:
-            plan = concerned[key] = [_asked(rule, facts, present) for rule in rules]
-        assumed: dict[str, str] = {}
-        yield Evaluation(
-            facts, rules, tuple(_answers(zip(rules, plan, strict=True), facts, assumed)), assumed
-        )
+            every = ((rule, _asked(rule, facts, present)) for rule in rules)
+            plan = concerned[key] = [(rule, asked) for rule, asked in every if asked is not None]
+        yield _evaluated(facts, plan, len(rules))
 
 
-_Asked = Callable[[Facts], Fail | None] | str | None
-"""For one kind of subject: the function to call, a part whose absence is the reason, or None for a pass."""
+_Asked = Callable[[Facts], Fail | None] | str
+"""For one kind of subject: the function to call, or a part whose absence is the reason."""
 
 
-def _asked(rule: Rule, facts: Facts, present: tuple[bool, ...]) -> _Asked:
-    """Whether and how to call a rule on subjects of this kind."""
+def _asked(rule: Rule, facts: Facts, present: tuple[bool, ...]) -> _Asked | None:
+    """How to call a rule on subjects of this kind; None: it does not apply, and so passes."""
     here = {part for part, there in zip(PARTS, present, strict=True) if there}
     applies = rule.applies
     if applies.needs_release and "host" in here and not applies.since <= facts.release <= applies.until:
@@ -99,22 +83,28 @@ def _asked(rule: Rule, facts: Facts, present: tuple[bool, ...]) -> _Asked:
     return next((part for part in PARTS if part in needs and part not in here), rule.check)
 
 
-def _answers(plan: Iterable[tuple[Rule, _Asked]], facts: Facts, assumed: dict[str, str]) -> Iterator[Answer]:
-    """Each rule's answer; `assumed` receives the defaults that answers depend on."""
+def _evaluated(facts: Facts, plan: Iterable[tuple[Rule, _Asked]], rules: int) -> Evaluation:
+    """The answers of the rules that apply, of so many rules in all."""
+    failed: list[tuple[Rule, Fail]] = []
+    not_evaluated, assumed, absent = dict[str, str](), dict[str, str](), dict[str, str]()
     for rule, asked in plan:
-        if asked is None:
-            yield None
-        elif isinstance(asked, str):
-            yield facts.why_absent(asked)
-        else:
+        if isinstance(asked, str):
+            if asked not in absent:
+                absent[asked] = facts.why_absent(asked)
+            not_evaluated[rule.id] = absent[asked]
+            continue
+        try:
+            answer = asked(facts)
+        except Unknown as unknown:
+            not_evaluated[rule.id] = str(unknown)
             facts.assumed.clear()
-            try:
-                answer: Answer = asked(facts)
-            except Unknown as unknown:
-                answer = str(unknown)
-            if facts.assumed and not isinstance(answer, str):
-                assumed[rule.id] = assumed_words(tuple(facts.assumed.items()))
-            yield answer
+            continue
+        if answer is not None:
+            failed.append((rule, answer))
+        if facts.assumed:
+            assumed[rule.id] = assumed_words(tuple(facts.assumed.items()))
+            facts.assumed.clear()
+    return Evaluation(facts, failed, not_evaluated, rules - len(failed) - len(not_evaluated), assumed)
 
 
 def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str], assumed: str) -> Finding:

@@ -138,6 +138,7 @@ class Part(Generic[Known]):
         found: Known | None = getattr(facts.subject, self._name)
         if found is None:
             raise Unknown(facts.why_absent(self._name))
+        facts.__dict__[self._name] = found  # read from there from now on
         return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 from typing import Literal
 
@@ -219,7 +220,26 @@ def predict(
 
     `unseen` names unknown settings of the VM: they count as not set, and lower the confidence.
     """
-    power_on = _Rules(host, settings, hardware_version)
+    decisive = tuple([item for item in settings.items() if item[0] in _TYPED or _is_numa_key(item[0])])
+    return _predicted(host, decisive, hardware_version, tuple(unseen))
+
+
+# Typed settings that decide the layout; an estate repeats a few shapes on many VMs.
+_TYPED = {
+    *("numCPUs", "numCoresPerSocket", "autoCoresPerSocket", "coresPerNumaNode", "autoCoresPerNumaNode"),
+    *("cpuHotAddEnabled", "cpuAffinity", esxi.EXPOSE),
+}
+
+
+def _is_numa_key(name: str) -> bool:
+    return name[:5].lower() == "numa."
+
+
+@lru_cache(maxsize=4096)
+def _predicted(
+    host: HostShape, decisive: tuple[tuple[str, Value], ...], hardware_version: int, unseen: tuple[str, ...]
+) -> Prediction:
+    power_on = _Rules(host, dict(decisive), hardware_version)
     layout = power_on.layout(unseen)
     return replace(with_confidence(layout, power_on, unseen), clients=power_on.clients(layout.node_sizes))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from vnuma.checks.evaluate import Evaluation, evaluate
+from vnuma.checks.evaluate import evaluate
 from vnuma.checks.facts import HARDWARE, HOST_OPTIONS, Subject, shape_of
 from vnuma.checks.result import Layout, Outlook
 from vnuma.checks.rule import Rule
@@ -182,17 +182,11 @@ def added_by_host(
 
     They are counted with an example host; a few rules are of other releases than its own.
     """
-    now = evaluate([subject_of(design, vm) for vm in design.vms], rules)
+    now = list(evaluate([subject_of(design, vm) for vm in design.vms], rules))
     there = on_hosts(design, VmLocation((parse_host(_EXAMPLE, "8.0", 2),)), None)
-    then = evaluate([subject_of(there, vm) for vm in there.vms], rules)
-    return len(_evaluated(then) - _evaluated(now))
-
-
-def _evaluated(evaluations: Iterable[Evaluation]) -> set[str]:
-    """Rules that could be evaluated on at least one VM."""
-    return {
-        rule.id
-        for one in evaluations
-        for rule, answer in zip(one.rules, one.answers, strict=True)
-        if not isinstance(answer, str)
-    }
+    then = list(evaluate([subject_of(there, vm) for vm in there.vms], rules))
+    return sum(
+        any(rule.id not in one.not_evaluated for one in then)
+        and all(rule.id in one.not_evaluated for one in now)
+        for rule in rules
+    )
