@@ -7,7 +7,7 @@ import pytest
 from vnuma.sqlserver.client import execution
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import value
-from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.client.statistics_time import Timing, timed
 from vnuma.sqlserver.instance import plan
 from vnuma.workloads.cross_join.workload import cross_join
 from vnuma.workloads.interface import Query

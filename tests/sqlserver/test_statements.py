@@ -13,7 +13,7 @@ from tests.support.cut import Forwarder, How
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.query import run, value
-from vnuma.sqlserver.client.timing import Statement, timed
+from vnuma.sqlserver.client.statistics_time import Statement, timed
 from vnuma.sqlserver.instance import plan
 
 FAILING = "SELECT 10 / (3 - v.n) AS q FROM (VALUES (1), (2), (3), (4)) AS v (n)"

@@ -15,8 +15,8 @@ from tests.support import tds_server as tds
 from vnuma.errors import SqlUnreachable, VnumaError
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.query import fetch, run, value
-from vnuma.sqlserver.client.timing import CHECK, timed
-from vnuma.sqlserver.client.timing import Statement as Asked
+from vnuma.sqlserver.client.statistics_time import CHECK, timed
+from vnuma.sqlserver.client.statistics_time import Statement as Asked
 
 EXECUTION = "\n SQL Server Execution Times:\n   CPU time = 5 ms,  elapsed time = 6 ms."
 

@@ -12,7 +12,7 @@ from vnuma.sqlserver.client import execution
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run
-from vnuma.sqlserver.client.timing import Statement, Timing, timed
+from vnuma.sqlserver.client.statistics_time import Statement, Timing, timed
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.instance import plan

@@ -20,7 +20,7 @@ from tests.support.replay import FOLDER
 from vnuma.contract.suite import SEEN_FOR_REAL
 from vnuma.domain.vm.server import windows_of_banner
 from vnuma.sqlserver.client.failures import natives, sqlstate, translate
-from vnuma.sqlserver.client.timing import parse_messages, read_times
+from vnuma.sqlserver.client.statistics_time import parse_messages, read_times
 from vnuma.vsphere.counters import counter_ids
 from vnuma.vsphere.facts import Place, host_facts, vm_facts
 from vnuma.vsphere.session import _found

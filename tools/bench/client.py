@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
-from vnuma.sqlserver.client.timing import Statement, timed
+from vnuma.sqlserver.client.statistics_time import Statement, timed
 
 
 def main() -> None:

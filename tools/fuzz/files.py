@@ -31,7 +31,7 @@ from vnuma.logs.kinds import read_any
 from vnuma.report.check.as_json import as_json
 from vnuma.report.check.as_text import lines
 from vnuma.report.published.published import read_publication
-from vnuma.sqlserver.client.timing import parse_messages
+from vnuma.sqlserver.client.statistics_time import parse_messages
 
 ROOT = Path(__file__).resolve().parents[2]
 

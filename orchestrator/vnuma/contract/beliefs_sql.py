@@ -9,7 +9,7 @@ import pytest
 from vnuma.contract.sql import AskedSql
 from vnuma.contract.suite import Differs, expect, source
 from vnuma.sqlserver.client import query
-from vnuma.sqlserver.client.timing import EXECUTION, PARSE_AND_COMPILE, parse_messages
+from vnuma.sqlserver.client.statistics_time import EXECUTION, PARSE_AND_COMPILE, parse_messages
 from vnuma.sqlserver.instance.record import SINCE, VIEWS
 
 _DOCS = "https://learn.microsoft.com/sql/"

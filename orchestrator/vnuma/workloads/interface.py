@@ -16,7 +16,7 @@ from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.timing import Statement
+from vnuma.sqlserver.client.statistics_time import Statement
 from vnuma.sqlserver.database.dataset import has_memory_optimised
 from vnuma.workloads.client import Client
 from vnuma.workloads.shell import Shell

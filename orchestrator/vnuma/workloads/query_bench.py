@@ -12,7 +12,7 @@ from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import execution
 from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.client.statistics_time import Timing, timed
 from vnuma.sqlserver.instance import plan, server
 from vnuma.workloads.interface import Query, Reading, SystemUnderTest
 

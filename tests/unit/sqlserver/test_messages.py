@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.logs.published import samples
 from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.client.timing import StatisticsTime, Times, parse_messages, read_times
+from vnuma.sqlserver.client.statistics_time import StatisticsTime, Times, parse_messages, read_times
 
 EXECUTION = "\n SQL Server Execution Times:\n   CPU time = 875 ms,  elapsed time = 1340 ms."
 PUBLISHED = samples("statistics_time.yml")

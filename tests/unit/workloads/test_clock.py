@@ -6,7 +6,7 @@ import pytest
 
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.execution import Execution
-from vnuma.sqlserver.client.timing import Timing
+from vnuma.sqlserver.client.statistics_time import Timing
 from vnuma.workloads.query_bench import choose, timed_by
 
 KNOWN = Execution(3, 3, 0, elapsed_us=4_321, cpu_us=4_000, plan_hash="0xAB", dop=1, grant_kb=0)

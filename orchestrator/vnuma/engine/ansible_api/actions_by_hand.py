@@ -44,7 +44,7 @@ from vnuma.estate.waivers import load
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.client.statistics_time import Timing, timed
 from vnuma.sqlserver.database import dataset as datasets
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.database.ownership import require_ours

@@ -33,7 +33,7 @@ from vnuma.errors import (
 )
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import while_measuring
-from vnuma.sqlserver.client.timing import timed
+from vnuma.sqlserver.client.statistics_time import timed
 from vnuma.sqlserver.database.dataset import drop
 from vnuma.sqlserver.instance.server import xtp_pages_kb
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node

@@ -17,7 +17,7 @@ from statistics import fmean
 from vnuma.domain.workloads.settings import COARSE_BELOW_MS
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.timing import Statement, Timing, timed
+from vnuma.sqlserver.client.statistics_time import Statement, Timing, timed
 from vnuma.workloads.interface import Query
 
 _MS_PER_HOUR = 3_600_000
