@@ -27,7 +27,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 from typer.main import get_command
 
@@ -218,8 +218,9 @@ def _become(order: Mapping[str, Any]) -> None:
     for limit, most in order["limits"].items():
         resource.setrlimit(int(limit), (most, most))
     signal.setitimer(signal.ITIMER_REAL, order["timeout_s"])
-    if settings := sys.modules.get("ansible.constants"):  # the one that is of a process
-        settings.set_constant("DEFAULT_LOCAL_TMP", settings.config.get_config_value("DEFAULT_LOCAL_TMP"))
+    if settings := cast(Any, sys.modules.get("ansible.constants")):  # the one that is of a process
+        local_tmp = settings.config.get_config_value("DEFAULT_LOCAL_TMP", variables=vars(settings))
+        settings.set_constant("DEFAULT_LOCAL_TMP", local_tmp)
     sys.argv = [order["name"], *order["arguments"]]
     try:
         import_module(PROGRAMS[order["name"]]).main()
