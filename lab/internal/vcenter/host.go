@@ -2,6 +2,7 @@ package vcenter
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -57,6 +58,17 @@ func (h *host) shape() {
 	summaryRuntime := h.Runtime
 	h.Summary.Runtime = &summaryRuntime
 	h.setOptions()
+}
+
+// nameManagers leaves out the managers that the simulator names and does not have.
+func (s *Server) nameManagers(h *host) {
+	named := reflect.ValueOf(&h.ConfigManager).Elem()
+	for i := range named.NumField() {
+		ref, ok := named.Field(i).Interface().(*types.ManagedObjectReference)
+		if ok && ref != nil && s.registry.Get(*ref) == nil {
+			named.Field(i).SetZero()
+		}
+	}
 }
 
 // hostUptime is how long hosts have run when the lab starts: they boot rarely.

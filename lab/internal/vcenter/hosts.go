@@ -94,6 +94,7 @@ func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.Ma
 	if want.Cluster == "" {
 		s.compute(h).Name = want.Name
 	}
+	s.nameManagers(h)
 	s.showLimits(h)
 	s.hosts = append(s.hosts, h)
 	datastores, err := object.NewHostSystem(client, ref).ConfigManager().DatastoreSystem(ctx)
@@ -121,7 +122,7 @@ func (s *Server) showLimits(h *host) {
 
 func clusterSpec(cluster scenario.Cluster) types.ClusterConfigSpecEx {
 	enabled := cluster.DRS != "off"
-	config := &types.ClusterDrsConfigInfo{Enabled: &enabled}
+	config := &types.ClusterDrsConfigInfo{Enabled: &enabled, VmotionRate: 3}
 	if enabled {
 		config.DefaultVmBehavior = types.DrsBehavior(cluster.DRS)
 	}
@@ -162,15 +163,19 @@ func (s *Server) overrideDRS(ctx context.Context, client *vim25.Client) error {
 	return nil
 }
 
-// watchVMs sets HA's VM monitoring and admission control, which the simulator's reconfiguration omits.
+// watchVMs sets what the simulator's reconfiguration omits: HA's VM monitoring, admission control and defaults, and vSAN.
 func (s *Server) watchVMs(ref types.ManagedObjectReference, want scenario.Cluster) {
 	cluster := s.registry.Get(ref).(*simulator.ClusterComputeResource)
 	state := want.VMMonitoring
 	if state == "" {
 		state = string(types.ClusterDasConfigInfoVmMonitoringStateVmMonitoringDisabled)
 	}
-	das := &cluster.ConfigurationEx.(*types.ClusterConfigInfoEx).DasConfig
-	das.VmMonitoring, das.AdmissionControlEnabled = state, &want.AdmissionControl
+	config := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
+	config.DasConfig.VmMonitoring, config.DasConfig.AdmissionControlEnabled = state, &want.AdmissionControl
+	config.DasConfig.DefaultVmSettings = &types.ClusterDasVmSettings{
+		RestartPriority: string(types.ClusterDasVmSettingsRestartPriorityMedium), IsolationResponse: string(types.ClusterDasVmSettingsIsolationResponseNone),
+	}
+	config.VsanConfigInfo = &types.VsanClusterConfigInfo{Enabled: types.NewBool(false)}
 }
 
 // overrideHA gives VMs their own settings of HA's VM monitoring in their clusters.

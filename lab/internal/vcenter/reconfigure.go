@@ -56,7 +56,7 @@ func (m *machine) apply(ctx *simulator.Context, user string, spec *types.Virtual
 	if spec.ChangeVersion != "" && spec.ChangeVersion != m.Config.ChangeVersion {
 		return &refusal{fault: &types.ConcurrentAccess{}, message: "The object has been modified since the caller's change version."}
 	}
-	if field := unmodelled(spec); field != "" {
+	if field := m.unmodelled(spec); field != "" {
 		return notSupported("the lab does not model spec.%s", field)
 	}
 	m.complete(ctx)
@@ -103,16 +103,42 @@ var modelled = map[string]bool{
 	"ExtraConfig": true, "RebootPowerOff": true,
 }
 
-// unmodelled names the first field that is set and that the lab would have to ignore.
-func unmodelled(spec *types.VirtualMachineConfigSpec) string {
-	value := reflect.ValueOf(spec).Elem()
+// unmodelled names the first field that asks for something that the lab would have to ignore. What is so already is no
+// change: providers send all that they know.
+func (m *machine) unmodelled(spec *types.VirtualMachineConfigSpec) string {
+	value, config := reflect.ValueOf(spec).Elem(), reflect.ValueOf(m.Config).Elem()
 	for i := range value.NumField() {
 		field := value.Type().Field(i)
-		if !field.Anonymous && !modelled[field.Name] && !value.Field(i).IsZero() {
+		if !field.Anonymous && !modelled[field.Name] && !alreadySo(value.Field(i), config.FieldByName(field.Name)) {
 			return strings.ToLower(field.Name[:1]) + field.Name[1:]
 		}
 	}
 	return ""
+}
+
+// alreadySo reports whether every part of what is sent is unset or equal to the present one; an absent part is false, zero
+// or empty.
+func alreadySo(sent, now reflect.Value) bool {
+	if sent.IsZero() {
+		return true
+	}
+	sent, now = reflect.Indirect(sent), reflect.Indirect(now)
+	switch {
+	case sent.Kind() == reflect.Struct && (!now.IsValid() || now.Type() == sent.Type()):
+		for i := range sent.NumField() {
+			part := reflect.Value{}
+			if now.IsValid() {
+				part = now.Field(i)
+			}
+			if !alreadySo(sent.Field(i), part) {
+				return false
+			}
+		}
+		return true
+	case !now.IsValid():
+		return sent.IsZero()
+	}
+	return reflect.DeepEqual(sent.Interface(), now.Interface())
 }
 
 func editNames(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {

@@ -53,6 +53,22 @@ func TestHotAddAllowsGrowthOnly(t *testing.T) {
 	wantFault[types.InvalidPowerState](t, l.reconfigure(spec{MemoryMB: 65536}))
 }
 
+// Providers send all that they know: what is so already is no change, anything else is refused by its name.
+func TestWhatIsSoAlreadyIsAccepted(t *testing.T) {
+	l := startLab(t, offVM)
+	so := spec{
+		NestedHVEnabled: number(false), CpuHotRemoveEnabled: number(false), Tools: &types.ToolsConfigInfo{SyncTimeWithHost: number(false)},
+		Flags: &types.VirtualMachineFlagInfo{DiskUuidEnabled: number(false)}, BootOptions: &types.VirtualMachineBootOptions{EnterBIOSSetup: number(false)},
+	}
+	l.must(l.reconfigure(so))
+	for field, change := range map[string]spec{
+		"nestedHVEnabled": {NestedHVEnabled: number(true)}, "flags": {Flags: &types.VirtualMachineFlagInfo{DiskUuidEnabled: number(true)}},
+		"bootOptions": {BootOptions: &types.VirtualMachineBootOptions{BootDelay: 5}}, "swapPlacement": {SwapPlacement: "hostLocal"},
+	} {
+		t.Run(field, func(t *testing.T) { wantFault[types.NotSupported](t, l.reconfigure(change)) })
+	}
+}
+
 func TestImpossibleConfigurationsAreRefused(t *testing.T) {
 	l := startLab(t, offVM)
 	for _, c := range []struct {

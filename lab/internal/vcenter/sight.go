@@ -1,6 +1,7 @@
 package vcenter
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/vmware/govmomi/simulator"
@@ -14,23 +15,52 @@ import (
 // a vCenter chooses one of its own, and the client has to request the rest.
 const page = 100
 
-// substituteReaders gives a session with a restricted account readers that hide the rest of the inventory.
+// substituteReaders gives a session the lab's property collector, and with a restricted account readers that hide the rest of
+// the inventory.
 func (s *Server) substituteReaders(ctx *simulator.Context, ref types.ManagedObjectReference) {
 	account := s.account(ctx.Session.UserName)
-	if account == nil || len(account.Sees) == 0 {
-		return
-	}
+	limited := account != nil && len(account.Sees) > 0
 	switch reader := s.registry.Get(ref).(type) {
 	case *simulator.PropertyCollector:
-		ctx.WithLock(reader, func() { ctx.Session.Registry.Put(&collector{reader, s, account.Sees}) })
+		own := fetching{reader}
+		ctx.WithLock(reader, func() {
+			if limited {
+				ctx.Session.Registry.Put(&collector{own, s, account.Sees})
+			} else {
+				ctx.Session.Registry.Put(&own)
+			}
+		})
 	case *simulator.ViewManager:
-		ctx.WithLock(reader, func() { ctx.Session.Registry.Put(&viewManager{reader, s, account.Sees}) })
+		if limited {
+			ctx.WithLock(reader, func() { ctx.Session.Registry.Put(&viewManager{reader, s, account.Sees}) })
+		}
 	}
 }
 
+// fetching is the property collector; its Fetch answers the read of an unset property with nothing, where the simulator's
+// answers with an element of another method.
+type fetching struct{ *simulator.PropertyCollector }
+
+// Fetch has the simulator's request, whose type has no name outside of govmomi.
+func (f *fetching) Fetch(ctx *simulator.Context, req any) soap.HasFault {
+	fetch := reflect.ValueOf(f.PropertyCollector).MethodByName("Fetch")
+	answer := fetch.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})[0].Interface().(soap.HasFault)
+	if _, unset := answer.(*methods.RetrievePropertiesExBody); unset && answer.Fault() == nil {
+		return &nothingFetched{Res: &struct{}{}}
+	}
+	return answer
+}
+
+// nothingFetched is the answer to Fetch without a value.
+type nothingFetched struct {
+	Res *struct{} `xml:"FetchResponse"`
+}
+
+func (*nothingFetched) Fault() *soap.Fault { return nil }
+
 // collector is the property collector of an account that sees only part of the inventory.
 type collector struct {
-	*simulator.PropertyCollector
+	fetching
 
 	lab  *Server
 	sees []string
