@@ -13,7 +13,6 @@ type uniqueKey struct {
 	index  tsql.IndexDef
 	places []int
 	order  *keyOrder // nil until needed
-	spans  []keySpan // of rows that are stored only as a number
 }
 
 // keyOrder is the order of the rows of a store by a key; rows is nil if they are in that order.
@@ -91,11 +90,6 @@ func (t *table) insert(rows *store) error {
 	after := before.with(rows)
 	orders := make([]*keyOrder, len(t.unique))
 	for i, u := range t.unique {
-		for _, span := range u.spans {
-			if inSpan(rows, span) {
-				return errCounted
-			}
-		}
 		order, duplicate := u.extended(u.inOrder(before), after, before.rows)
 		if duplicate != noDuplicate {
 			return u.duplicate(t, after, duplicate)
@@ -114,7 +108,7 @@ func (t *table) replace(rows *store) {
 	t.repeated, t.counted = nil, 0
 	t.rows = rows.clipped()
 	for _, u := range t.unique {
-		u.order, u.spans = nil, nil
+		u.order = nil
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 //
 //	WHILE @i < @n BEGIN INSERT INTO t (...) VALUES (...); SET @i += 1; END
 //
-// the first passes run as written. If no later pass can fail, only the number of their rows is stored, the cost model
-// computes their time, and the variables get their last values. Every other loop runs as written.
+// the first passes run as written. If they succeed, so do the others: only the number of their rows is stored, the cost
+// model computes their time, and the variables get their last values. Every other loop runs as written.
 
 const (
 	fewestPasses = 1000 // number of passes from which on a loop is not run pass by pass
@@ -20,7 +20,6 @@ const (
 type counting struct {
 	passes  int64
 	steps   map[string]int64 // each variable's increment per pass
-	body    []tsql.Statement
 	inserts []*tsql.Insert
 }
 
@@ -32,10 +31,6 @@ func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
 	if loop == nil || told || b.s.options.statisticsTime {
 		return false, nil
 	}
-	adds := b.rowsOfAPass(loop)
-	if adds == nil {
-		return false, nil
-	}
 	failed := b.s.failed
 	for range runPasses {
 		if err := b.statement(st.Body); err != nil || b.aborted {
@@ -45,32 +40,38 @@ func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
 	if b.s.failed > failed {
 		return false, nil
 	}
-	spans, ok := b.prove(loop)
-	if !ok {
-		return false, nil
+	adds, err := b.rowsOfAPass(loop)
+	if err != nil {
+		return false, err
 	}
-	b.addRows(loop, adds, spans)
+	left := loop.passes - runPasses
+	for name, step := range loop.steps {
+		if err := b.assign(name, b.vars[name].value.(int64)+step*left); err != nil {
+			return false, err
+		}
+	}
+	b.addRows(loop, adds)
 	return true, nil
 }
 
-// rowsOfAPass is how many rows a pass adds to each table; nil if one of them is not a table of a database.
-func (b *batch) rowsOfAPass(loop *counting) map[*table]int64 {
+// rowsOfAPass is how many rows a pass adds to each table.
+func (b *batch) rowsOfAPass(loop *counting) (map[*table]int64, error) {
 	adds := map[*table]int64{}
 	r := b.newRun()
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
 	for _, in := range loop.inserts {
 		t, err := r.stored(in.Target)
-		if err != nil || t.db == nil {
-			return nil
+		if err != nil {
+			return nil, err
 		}
 		adds[t] += int64(len(in.Source.Body.(*tsql.Values).Rows))
 	}
-	return adds
+	return adds, nil
 }
 
-// addRows adds the number of rows of the passes that are not run, with their ranges of keys.
-func (b *batch) addRows(loop *counting, adds map[*table]int64, spans map[*uniqueKey]keySpan) {
+// addRows adds the number of rows of the passes that are not run, in the model's time.
+func (b *batch) addRows(loop *counting, adds map[*table]int64) {
 	inst := b.s.inst
 	inst.mu.Lock()
 	for t, rows := range adds {
@@ -78,9 +79,6 @@ func (b *batch) addRows(loop *counting, adds map[*table]int64, spans map[*unique
 		if t.memoryOptimized {
 			inst.place()
 		}
-	}
-	for u, span := range spans {
-		u.spans = append(u.spans, span)
 	}
 	inserts := loop.passes * int64(len(loop.inserts))
 	commits := inserts
@@ -99,18 +97,17 @@ func (b *batch) addRows(loop *counting, adds map[*table]int64, spans map[*unique
 	inst.pace(worked, b.ctx.Done())
 }
 
-// understand parses a loop's statements; nil if it does more than count and insert evenly growing values.
+// understand parses a loop's statements; nil if it does more than count and insert values.
 func (b *batch) understand(st *tsql.While) *counting {
 	body := []tsql.Statement{st.Body}
 	if block, ok := st.Body.(*tsql.Block); ok {
 		body = block.Body
 	}
-	loop := &counting{steps: map[string]int64{}, body: body}
+	loop := &counting{steps: map[string]int64{}}
 	for _, s := range body {
 		switch s := s.(type) {
 		case *tsql.Insert:
-			values, ok := s.Source.Body.(*tsql.Values)
-			if !ok || !b.allGrowEvenly(values) {
+			if _, ok := s.Source.Body.(*tsql.Values); !ok {
 				return nil
 			}
 			loop.inserts = append(loop.inserts, s)
@@ -146,10 +143,10 @@ func (b *batch) stepOf(s *tsql.SetVariable) (int64, bool) {
 	return n, whole && number && err == nil
 }
 
-// count finds the number of passes of WHILE @i < bound, if the loop does not change the bound.
+// count finds the number of passes of WHILE @i < bound, a number or a variable that the loop does not change.
 func (b *batch) count(loop *counting, cond tsql.Expr) bool {
 	c, ok := cond.(*tsql.Compare)
-	if !ok || c.Op != "<" && c.Op != "<=" {
+	if !ok || c.Op != "<" {
 		return false
 	}
 	counter, ok := c.L.(*tsql.VarRef)
@@ -159,7 +156,7 @@ func (b *batch) count(loop *counting, cond tsql.Expr) bool {
 	switch bound := c.R.(type) {
 	case *tsql.NumberLit:
 	case *tsql.VarRef:
-		if _, moves := loop.steps[bound.Name]; moves {
+		if loop.steps[bound.Name] != 0 {
 			return false
 		}
 	default:
@@ -170,11 +167,8 @@ func (b *batch) count(loop *counting, cond tsql.Expr) bool {
 	if !ok || err != nil {
 		return false
 	}
-	if c.Op == "<=" {
-		bound++
-	}
 	from, step := b.vars[counter.Name].value.(int64), loop.steps[counter.Name]
-	loop.passes = max((bound-from+step-1)/step, 0)
+	loop.passes = (bound - from + step - 1) / step
 	return true
 }
 
