@@ -128,7 +128,7 @@ def test_what_a_vm_was_given_is_read(lab: LabFactory, login: Login) -> None:
 
 def test_an_attribute_that_is_unset_reads_as_none(session: Session) -> None:
     """pyVmomi's attributes answer for other programs too; a host names only managers that exist."""
-    ref = find_vm(session, "sql16")
+    ref: Any = find_vm(session, "sql16")
     assert ref.snapshot is None
     managers = ref.runtime.host.configManager
     assert managers.autoStartManager is None

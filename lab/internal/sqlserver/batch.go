@@ -54,7 +54,6 @@ type run struct {
 	batch *batch
 	now   time.Time
 	use   touched
-	known map[*limitPlan]int64 // rows that passed a limit, for the showplan
 
 	random *float64 // of RAND in this statement
 }
@@ -70,14 +69,6 @@ func newBatch(ctx context.Context, s *Session, w response) *batch {
 
 func (b *batch) newRun() *run {
 	return &run{s: b.s, inst: b.s.inst, batch: b, now: b.s.clock()}
-}
-
-// passed notes how many rows passed a limit.
-func (r *run) passed(p *limitPlan, rows int64) {
-	if r.known == nil {
-		r.known = map[*limitPlan]int64{}
-	}
-	r.known[p] = rows
 }
 
 // ended makes a loop stop: the client cancelled or has disconnected.

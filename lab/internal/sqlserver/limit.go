@@ -23,7 +23,6 @@ func (p *limitPlan) each(yield func([]any) error) error {
 		return tsql.Errorf(127, 0, "A TOP N or FETCH rowcount value may not be negative.")
 	}
 	var n int64
-	defer func() { p.run.passed(p, n) }()
 	if take == 0 {
 		return nil
 	}

@@ -173,11 +173,10 @@ type sortKey struct {
 	desc   bool
 }
 
-// sortPlan orders its input; limit, when given, makes it a Top N Sort in the showplan.
+// sortPlan orders its input.
 type sortPlan struct {
 	input plan
 	keys  []sortKey
-	top   bool
 	run   *run
 }
 

@@ -151,8 +151,5 @@ func (c *compiler) limit(p plan, top tsql.Expr) (plan, error) {
 		return p, nil
 	}
 	take, err := c.with(nil).expr(top)
-	if sorting, ok := p.(*sortPlan); ok {
-		sorting.top = true
-	}
 	return &limitPlan{input: p, take: converted(take, typeBigInt), run: c.run}, err
 }

@@ -9,15 +9,12 @@ type scanPlan struct {
 	order *keyOrder
 	seek  *seek // reads only these rows
 	run   *run
-
-	read int64 // rows read by the last run
 }
 
 func (p *scanPlan) columns() []column { return p.cols }
 
 func (p *scanPlan) each(yield func([]any) error) error {
 	buffer := make([]any, len(p.cols))
-	p.read = 0
 	from, to, order := 0, p.rows.rows, p.order
 	if p.seek != nil {
 		var err error
@@ -37,7 +34,6 @@ func (p *scanPlan) each(yield func([]any) error) error {
 			row = order.at(place)
 		}
 		p.rows.read(row, buffer)
-		p.read++
 		if err := yield(buffer); err != nil {
 			return err
 		}

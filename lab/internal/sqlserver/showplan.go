@@ -10,8 +10,8 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// The showplan of SET STATISTICS XML: the lab's plan in the server's terms. Costs are
-// omitted, and hashes are derived from the shape of the plan.
+// The showplan of SET STATISTICS XML: the lab's plan in the server's terms, without costs and numbers of rows. Hashes are
+// derived from the shape of the plan.
 
 type showplan struct {
 	XMLName   xml.Name  `xml:"http://schemas.microsoft.com/sqlserver/2004/07/showplan ShowPlanXML"`
@@ -24,7 +24,6 @@ type statement struct {
 	Text      string    `xml:"StatementText,attr"`
 	ID        int       `xml:"StatementId,attr"`
 	Type      string    `xml:"StatementType,attr"`
-	Rows      float64   `xml:"StatementEstRows,attr"`
 	QueryHash string    `xml:"QueryHash,attr"`
 	PlanHash  string    `xml:"QueryPlanHash,attr"`
 	Plan      queryPlan `xml:"QueryPlan"`
@@ -37,35 +36,20 @@ type queryPlan struct {
 
 // operator is one RelOp.
 type operator struct {
-	NodeID   int        `xml:"NodeId,attr"`
 	Physical string     `xml:"PhysicalOp,attr"`
 	Logical  string     `xml:"LogicalOp,attr"`
-	Rows     float64    `xml:"EstimateRows,attr"`
 	Mode     string     `xml:"EstimatedExecutionMode,attr"`
-	Parallel bool       `xml:"Parallel,attr"`
-	Runtime  counters   `xml:"RunTimeInformation>RunTimeCountersPerThread"`
 	Object   *object    `xml:"Object,omitempty"`
 	Inputs   []operator `xml:"RelOp"`
 }
 
-type counters struct {
-	Thread int    `xml:"Thread,attr"`
-	Rows   int64  `xml:"ActualRows,attr"`
-	Runs   int64  `xml:"ActualExecutions,attr"`
-	Mode   string `xml:"ActualExecutionMode,attr"`
-}
-
 type object struct {
-	Database string `xml:"Database,attr"`
-	Table    string `xml:"Table,attr"`
-	Index    string `xml:"Index,attr,omitempty"`
+	Table string `xml:"Table,attr"`
+	Index string `xml:"Index,attr,omitempty"`
 }
 
-// drawing converts a plan to operators.
-type drawing struct {
-	run     *run
-	noSpool bool
-	nodes   int
+func relOp(physical, logical string, inputs ...operator) operator {
+	return operator{Physical: physical, Logical: logical, Mode: "Row", Inputs: inputs}
 }
 
 // showplanXML describes the plan of a query that has just run.
@@ -76,29 +60,27 @@ func showplanXML(st *tsql.SelectStatement, p plan, r *run) string {
 	}
 	root := rootOf(st, p, r)
 	query, hash := hashesOf(root)
-	out := showplan{Version: "1.539", Build: r.inst.version.text, Statement: statement{Text: kind, ID: 1, Type: kind, Rows: root.Rows,
-		QueryHash: "0x" + query, PlanHash: "0x" + hash, Plan: queryPlan{DOP: degreeOf(st, p, r), Root: root}}}
-	text, err := xml.Marshal(out)
+	text, err := xml.Marshal(showplan{Version: "1.539", Build: r.inst.version.text, Statement: statement{Text: kind, ID: 1, Type: kind,
+		QueryHash: "0x" + query, PlanHash: "0x" + hash, Plan: queryPlan{DOP: degreeOf(st, p, r), Root: root}}})
 	if err != nil { // every field has a form in XML
 		panic(err)
 	}
 	return string(text)
 }
 
+const parallelism = "Parallelism"
+
 // rootOf converts the whole plan.
 func rootOf(st *tsql.SelectStatement, p plan, r *run) operator {
-	d := &drawing{run: r, noSpool: st.Query.Hints.NoPerformanceSpool}
-	root := d.operator(p, 1)
+	root := drawn(p, !st.Query.Hints.NoPerformanceSpool)
 	if intoTarget(st.Query) != nil {
-		root = d.over("Table Insert", "Insert", root)
+		root = relOp("Table Insert", "Insert", root)
 	}
 	if degreeOf(st, p, r) > 1 {
-		root = d.over(parallelism, "Gather Streams", root)
+		root = relOp(parallelism, "Gather Streams", root)
 	}
 	return root
 }
-
-const parallelism = "Parallelism"
 
 // degreeOf is how many workers run a query timed by the cost model: the number in its MAXDOP hint, but at most the
 // schedulers in use. Without a hint above 1, and for anything else, one.
@@ -131,7 +113,7 @@ func shapeOf(o operator) string {
 	var b strings.Builder
 	b.WriteString(o.Physical + "/" + o.Logical)
 	if o.Object != nil {
-		b.WriteString("[" + o.Object.Table + "]")
+		b.WriteString(o.Object.Table)
 	}
 	for _, in := range o.Inputs {
 		b.WriteString("(" + shapeOf(in) + ")")
@@ -139,79 +121,52 @@ func shapeOf(o operator) string {
 	return b.String()
 }
 
-func (d *drawing) node(physical, logical string, rows int64, runs int64, inputs ...operator) operator {
-	o := operator{NodeID: d.nodes, Physical: physical, Logical: logical, Rows: float64(rows), Mode: "Row",
-		Runtime: counters{Rows: rows * runs, Runs: runs, Mode: "Row"}, Inputs: inputs}
-	d.nodes++
-	return o
-}
-
-// over puts an operator that does not change the number of rows over another.
-func (d *drawing) over(physical, logical string, in operator) operator {
-	return d.node(physical, logical, int64(in.Rows), in.Runtime.Runs, in)
-}
-
-// operator describes a plan that is run this many times.
-func (d *drawing) operator(p plan, runs int64) operator {
-	switch p := p.(type) {
-	case *scanPlan:
-		return d.scan(p, runs)
-	case *rowsPlan:
-		return d.node("Constant Scan", "Constant Scan", int64(len(p.rows)), runs)
-	case *countedPlan:
-		return d.node("Table Scan", "Table Scan", p.rows, runs)
-	case *valuesPlan:
-		return d.node("Constant Scan", "Constant Scan", int64(len(p.rows)), runs)
-	case *projectPlan:
-		if productOf(p.input) != nil || onlyColumns(p.exprs) {
-			return d.operator(p.input, runs)
-		}
-		return d.over("Compute Scalar", "Compute Scalar", d.operator(p.input, runs))
-	case *crossPlan:
-		return d.product(p)
-	case *joinPlan:
-		logical := map[bool]string{true: "Left Outer Join", false: "Inner Join"}[p.outer]
-		if p.byHash() != nil {
-			return d.node("Hash Match", logical, 0, runs, d.operator(p.left, runs), d.operator(p.right, runs))
-		}
-		return d.node("Nested Loops", logical, 0, runs, d.operator(p.left, runs), d.operator(p.right, runs))
-	case *limitPlan:
-		return d.limit(p, runs)
-	case *aggregatePlan:
-		return d.aggregation(p, runs)
-	}
-	return d.other(p, runs)
-}
-
-// simpleOperators name the plans that have one input and do what their name says.
-func simpleOperator(p plan) (physical, logical string) {
-	switch p.(type) {
-	case *filterPlan:
-		return "Filter", "Filter"
-	case *sortPlan:
-		return "Sort", "Sort"
-	case *distinctPlan:
-		return "Sort", "Distinct Sort"
-	case *unionPlan:
-		return "Concatenation", "Concatenation"
-	}
-	return "", ""
-}
-
-func (d *drawing) other(p plan, runs int64) operator {
-	physical, logical := simpleOperator(p)
+// drawn converts a plan to operators. The optimiser normally spools the inner side of a cross join, a performance spool.
+func drawn(p plan, spooled bool) operator {
 	var inputs []operator
 	for _, in := range inputsOf(p) {
-		inputs = append(inputs, d.operator(in, runs))
+		inputs = append(inputs, drawn(in, spooled))
 	}
-	if physical == "" && len(inputs) == 1 {
-		return inputs[0]
+	switch p := p.(type) {
+	case *scanPlan:
+		return p.drawn()
+	case *rowsPlan, *valuesPlan:
+		return relOp("Constant Scan", "Constant Scan")
+	case *projectPlan:
+		if productOf(p.input) == nil && !onlyColumns(p.exprs) {
+			return relOp("Compute Scalar", "Compute Scalar", inputs...)
+		}
+	case *crossPlan:
+		if spooled {
+			inputs[1] = relOp("Table Spool", "Lazy Spool", inputs[1])
+		}
+		return relOp("Nested Loops", "Inner Join", inputs...)
+	case *joinPlan:
+		physical := map[bool]string{true: "Hash Match", false: "Nested Loops"}[p.byHash() != nil]
+		return relOp(physical, map[bool]string{true: "Left Outer Join", false: "Inner Join"}[p.outer], inputs...)
+	case *limitPlan:
+		if inputs[0].Logical == "Sort" {
+			return relOp("Sort", "TopN Sort", inputs[0].Inputs...)
+		}
+		return relOp("Top", "Top", inputs...)
+	case *aggregatePlan:
+		if p.grouped {
+			return relOp("Hash Match", "Aggregate", inputs...)
+		}
+		return relOp("Compute Scalar", "Compute Scalar", relOp("Stream Aggregate", "Aggregate", inputs...))
+	case *filterPlan:
+		return relOp("Filter", "Filter", inputs...)
+	case *sortPlan:
+		return relOp("Sort", "Sort", inputs...)
+	case *distinctPlan:
+		return relOp("Sort", "Distinct Sort", inputs...)
+	case *unionPlan:
+		return relOp("Concatenation", "Concatenation", inputs...)
 	}
-	rows := int64(0)
-	for _, in := range inputs {
-		rows = max(rows, int64(in.Rows))
+	if len(inputs) == 0 {
+		return relOp("Table Scan", "Table Scan") // rows that are stored as a number
 	}
-	return d.node(physical, logical, rows, runs, inputs...)
+	return inputs[0]
 }
 
 func onlyColumns(exprs []scalar) bool {
@@ -223,55 +178,18 @@ func onlyColumns(exprs []scalar) bool {
 	return true
 }
 
-// scan is how a table is read: one row after the other, or along an index, where a Top may end it early.
-func (d *drawing) scan(p *scanPlan, runs int64) operator {
-	o := d.node("Table Scan", "Table Scan", int64(p.rows.rows), runs)
-	o.Object = &object{Database: "[" + d.run.s.db.name + "]", Table: "[" + strings.ReplaceAll(p.table.fullName(), ".", "].[") + "]"}
-	if p.index == nil {
-		return o
-	}
-	o.Physical, o.Rows, o.Runtime.Rows = "Index Scan", float64(p.read), p.read*runs
-	if p.index.index.Clustered {
-		o.Physical = "Clustered Index Scan"
-	}
-	o.Logical, o.Object.Index = o.Physical, "["+p.index.index.Name+"]"
-	return o
-}
-
-// limit is Top, or Top N Sort where the input is sorted for it.
-func (d *drawing) limit(p *limitPlan, runs int64) operator {
-	rows := d.run.known[p]
-	input := p.input
-	for {
-		switch in := input.(type) {
-		case *renamedPlan:
-			input = in.plan
-			continue
-		case *sortPlan:
-			return d.node("Sort", "TopN Sort", rows, runs, d.operator(in.input, runs))
+// drawn is how a table is read: one row after the other, or along an index.
+func (p *scanPlan) drawn() operator {
+	kind, at := "Table Scan", &object{Table: "[" + strings.ReplaceAll(p.table.fullName(), ".", "].[") + "]"}
+	if p.index != nil {
+		kind, at.Index = "Index Scan", "["+p.index.index.Name+"]"
+		if p.index.index.Clustered {
+			kind = "Clustered Index Scan"
 		}
-		return d.node("Top", "Top", rows, runs, d.operator(input, runs))
 	}
-}
-
-// product is a cross join: the optimiser normally spools the inner side, a performance spool.
-func (d *drawing) product(p *crossPlan) operator {
-	left := d.operator(p.left, 1)
-	var right operator
-	if d.noSpool {
-		right = d.operator(p.right, max(p.outerRows, 1))
-	} else {
-		right = d.node("Table Spool", "Lazy Spool", p.innerRows, max(p.outerRows, 1), d.operator(p.right, 1))
-	}
-	return d.node("Nested Loops", "Inner Join", p.outerRows*p.innerRows, 1, left, right)
-}
-
-func (d *drawing) aggregation(p *aggregatePlan, runs int64) operator {
-	in := d.operator(p.input, runs)
-	if p.grouped {
-		return d.node("Hash Match", "Aggregate", int64(in.Rows), runs, in)
-	}
-	return d.over("Compute Scalar", "Compute Scalar", d.node("Stream Aggregate", "Aggregate", 1, runs, in))
+	o := relOp(kind, kind)
+	o.Object = at
+	return o
 }
 
 // showPlan sends the plan of a statement as a result of its own.
