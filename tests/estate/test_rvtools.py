@@ -21,6 +21,7 @@ from vnuma.errors import InputError
 from vnuma.estate.design import read_design
 from vnuma.estate.rvtools import COLUMNS, read_rvtools
 from vnuma.estate.workbook import NO, YES, number, truth
+from vnuma.report.check.words import undecided_words
 
 
 def read(tmp_path: Path, sheets: dict[str, list[dict[str, Any]]]) -> Estate:
@@ -279,21 +280,33 @@ def test_the_command_lines_names_are_read(tmp_path: Path) -> None:
     assert read(tmp_path, sheets).clusters == whole.clusters
 
 
-def _without_server(sheets: dict[str, Any], *names: str) -> dict[str, Any]:
-    dropped = {"VI SDK Server"}
+def _without(column: str, sheets: dict[str, Any], *names: str) -> dict[str, Any]:
     return {
         name: [
-            {key: value for key, value in row.items() if name not in names or key not in dropped}
-            for row in rows
+            {key: value for key, value in row.items() if name not in names or key != column} for row in rows
         ]
         for name, rows in sheets.items()
     }
 
 
-@pytest.mark.parametrize("lacking", [("vHost", "vCPU", "vMemory"), ("vInfo",), ("vCPU",)])
-def test_sheets_without_the_vcenter_join_by_unique_names(tmp_path: Path, lacking: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("column", "lacking"),
+    [
+        ("VI SDK Server", ("vHost", "vCPU", "vMemory")),
+        ("VI SDK Server", ("vInfo",)),
+        ("VI SDK Server", ("vCPU",)),
+        ("Host", ("vCPU", "vMemory")),
+    ],
+)
+def test_sheets_without_vcenter_or_host_join_by_unique_names(
+    tmp_path: Path, column: str, lacking: tuple[str, ...]
+) -> None:
     """Each VM has its host and its row of every sheet, whichever sheet lacks the column."""
-    estate = read(tmp_path, _without_server(export(), *lacking))
+    by_name = {
+        name: [{key: cell for key, cell in row.items() if key not in {"VM ID", "VM UUID"}} for row in rows]
+        for name, rows in export().items()
+    }
+    estate = read(tmp_path, _without(column, by_name, *lacking))
     assert len(estate.vms) == 3
     for vm in estate.vms:
         assert "host" not in vm.absent
@@ -304,15 +317,17 @@ def test_a_host_name_of_two_vcenters_is_no_one_s_without_the_vcenter(tmp_path: P
     """It could be either: the rules on the host are not evaluated."""
     sheets = export(hosts=1)
     sheets["vHost"].append({**sheets["vHost"][0], "VI SDK Server": "vcsa02"})
-    estate = read(tmp_path, _without_server(sheets, "vInfo"))
+    estate = read(tmp_path, _without("VI SDK Server", sheets, "vInfo"))
     assert all("host" in vm.absent for vm in estate.vms)
 
 
 def test_a_sheet_that_the_export_lacks_is_the_reason(tmp_path: Path) -> None:
     """Not a missing row of each VM."""
     sheets = {name: rows for name, rows in export().items() if name != "vCPU"}
-    for vm in read(tmp_path, sheets).vms:
+    estate = read(tmp_path, sheets)
+    for vm in estate.vms:
         assert vm.absent["numCoresPerSocket"] == "the export has no sheet vCPU"
+    assert undecided_words(run_check([estate], CheckRequest())).endswith("the export has no sheet vCPU (3)")
 
 
 def test_hosts_of_a_cluster_that_differ_are_found_in_an_export(tmp_path: Path) -> None:
@@ -343,10 +358,7 @@ def test_an_export_as_csv_is_read_like_a_workbook(tmp_path: Path, option: tuple[
     sheets["vInfo"][2]["Template"] = True
     workbook = write(tmp_path / "export.xlsx", sheets)
     file = _as_csv(tmp_path, sheets, "vInfo", "vCPU", "vMemory", "vHost", "vCluster")
-    ran = [
-        vnuma_here("check", *option, file, "--format", "json"),
-        vnuma_here("check", "--rvtools", workbook, "--format", "json"),
-    ]
+    ran = [vnuma_here("check", *option, read, "--format", "json") for read in (file, workbook)]
     assert [one.code for one in ran] == [0, 0]
     summaries = [json.loads(one.out)["summary"] for one in ran]
     assert summaries[0] == summaries[1]
@@ -413,12 +425,3 @@ OPEN = {
     *("T24", "M03"),  # SQL Server
     *("M05", "M06", "M09", "M10", "R06"),  # esxtop, and what is read for a single VM
 }
-
-
-def test_a_workbook_of_rvtools_is_not_read_as_a_design_table(tmp_path: Path) -> None:
-    """Its memory is in MiB; the sentence names the option that reads it."""
-    workbook = write(tmp_path / "export.xlsx", export())
-
-    refused = vnuma_here("check", workbook)
-
-    assert (refused.code, "--rvtools" in refused.err) == (3, True), refused.text

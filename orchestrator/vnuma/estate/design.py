@@ -14,15 +14,15 @@ from vnuma.estate.ansible import is_ansible, line_of, read_ansible, yaml_of
 from vnuma.estate.api_json import is_api_json, read_api_json
 from vnuma.estate.design_vm import mappings
 from vnuma.estate.ovf import read_ovf
-from vnuma.estate.rvtools import is_rvtools_csv, read_rvtools
-from vnuma.estate.table import estate_of_table, is_table, read_table, sheet_of_mappings
+from vnuma.estate.rvtools import read_sheets
+from vnuma.estate.table import estate_of_table, is_table, sheet_of_mappings
 from vnuma.estate.terraform import read_terraform
 from vnuma.estate.vmx import read_vmx
 
 _READERS = {
     ".vmx": read_vmx,
     **dict.fromkeys((".ovf", ".ova"), read_ovf),
-    **dict.fromkeys((".csv", ".tsv", ".xlsx", ".xlsm", ".xls", ".ods"), read_table),
+    **dict.fromkeys((".csv", ".tsv", ".xlsx", ".xlsm", ".xls", ".ods"), read_sheets),
 }
 
 
@@ -35,12 +35,10 @@ _MOST_SHOWN = 4
 def read_design(path: Path) -> Estate:
     """The VMs of a design: .vmx, .ovf, .ova, a table (CSV, workbook, YAML), Ansible's YAML or a folder of it.
 
-    Also of an RVTools export as CSV.
-    Any other file is JSON: govc's, or a Terraform plan or state. Raises InputError.
+    Also of an RVTools export. Any other file is JSON: govc's, or a Terraform plan or state. Raises
+    InputError.
     """
     suffix = path.suffix.lower()
-    if path.is_file() and is_rvtools_csv(path):
-        return read_rvtools(path)
     if path.is_dir():
         return read_ansible(path)
     if suffix in {".yml", ".yaml"}:

@@ -18,8 +18,8 @@ from vnuma.domain.vm.server import windows_of_tools
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import MOST_CPUS, bounded_bytes, decoded
-from vnuma.estate.table import csv_tables, has_rvtools_headers
-from vnuma.estate.workbook import Row, Sheet, read_workbook
+from vnuma.estate.table import csv_tables, has_rvtools_headers, read_table
+from vnuma.estate.workbook import Row, Sheet, read_workbook, sheet_key, sheet_names
 
 _VM_KEYS = {
     "vm": ("VM", "VM Name", "VMName"),
@@ -163,10 +163,16 @@ _CSV = re.compile(r"(.*tab)vInfo\.csv", re.IGNORECASE)
 _MOST_BYTES = 64_000_000
 
 
-def is_rvtools_csv(path: Path) -> bool:
-    """Whether this is the sheet vInfo of an export as CSV."""
-    if path.suffix.lower() != ".csv":
-        return False
+def read_sheets(path: Path) -> Estate:
+    """A workbook or CSV file: an export of RVTools if it has the sheet vInfo, else a design table. Raises
+    InputError.
+    """
+    return read_rvtools(path) if path.is_file() and _has_vinfo(path) else read_table(path)
+
+
+def _has_vinfo(path: Path) -> bool:
+    if path.suffix.lower() not in {".csv", ".tsv"}:
+        return "vinfo" in map(sheet_key, sheet_names(path))
     with reading(path), path.open("rb") as file:
         first = decoded(file.read(_HEAD)).partition("\n")[0]
     return bool(_CSV.fullmatch(path.name)) or has_rvtools_headers(first)
@@ -296,7 +302,7 @@ def _settings(row: Row, others: Mapping[str, _Find]) -> tuple[dict[str, Value], 
         if value is not None:
             settings[setting] = value
         else:
-            why = "does not show it" if partner else "has no row for the VM"
+            why = f"has no {COLUMNS[sheet][column][0]} of the VM" if partner else "has no row for the VM"
             missing[setting] = f"the export's sheet {sheet} {why}"
     sockets = rows["vCPU"].number("sockets") if rows["vCPU"] else None
     vcpus = settings.get("numCPUs")
@@ -308,15 +314,17 @@ def _settings(row: Row, others: Mapping[str, _Find]) -> tuple[dict[str, Value], 
 def _partners(sheet: Sheet, info: Sheet) -> _Find:
     """Finds the sheet's row of a VM by its row in vInfo; None without one, or where several may be meant.
 
-    Without the vCenter in both sheets it is found by a unique name.
+    Without the vCenter in both sheets it is found by a unique name, on its host if both show that.
     """
-    with_server = all("server" in one.columns for one in (sheet, info))
+    with_server, with_host = (
+        all(column in one.columns for one in (sheet, info)) for column in ("server", "host")
+    )
 
     def keys(row: Row) -> list[_Key]:
-        server = row.text("server") if with_server else ""
+        server, host = row.text("server") if with_server else "", row.text("host") if with_host else ""
         named = [("id", f"{server}/{row.text('id')}"), ("uuid", f"{server}/{row.text('uuid')}")]
         known = [(kind, value) for kind, value in named if not value.endswith("/")]
-        return [*known, ("name", f"{server}/{row.text('host')}/{row.text('vm')}")]
+        return [*known, ("name", f"{server}/{host}/{row.text('vm')}")]
 
     rows: dict[_Key, Row | None] = {}
     for row in sheet:

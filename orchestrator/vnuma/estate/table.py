@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from vnuma.checks.facts import DEFAULTS, EXTRA_CONFIG, HARDWARE
@@ -379,8 +378,8 @@ def read_table(path: Path) -> Estate:
         sheet, numbers = read_first_sheet(path, COLUMNS, _NEEDED, _TITLE_ROWS) or (Sheet("", {}), ())
     if has_rvtools_headers(" ".join(sheet.others)):
         raise InputError(
-            f"{path} is an export of RVTools, not a design table.",
-            fix=f"Check it with: vnuma check --rvtools {quote(str(path))}",
+            f"{path} has RVTools' columns, but no sheet vInfo with its headers in row 1.",
+            fix="Name the sheet so, or export all tabs to xlsx in RVTools.",
         )
     if not is_table(sheet):
         raise InputError(f"{path} has no columns that describe VMs.", fix=_EXAMPLE)

@@ -151,6 +151,17 @@ Aliases = Mapping[str, Mapping[str, Sequence[str]]]
 """The columns to read of each sheet, with their possible headers."""
 
 
+def sheet_key(name: str) -> str:
+    """A sheet's name without case and RVTools' prefixes: `RVTools_tabvInfo` is `vinfo`."""
+    return plain(name).removeprefix("rvtools").removeprefix("tab")
+
+
+def sheet_names(path: Path) -> list[str]:
+    """The names of a workbook's sheets. Raises InputError."""
+    names: list[str] = _called(path, "_names", fix="Save it as .xlsx or .csv.")
+    return names
+
+
 def read_workbook(path: Path, aliases: Aliases) -> tuple[list[str], dict[str, Sheet]]:
     """The names of all sheets, and the requested ones with the columns that are used. Raises InputError."""
     document = _called(
@@ -191,9 +202,13 @@ def _bounded(path: str) -> CalamineWorkbook:
     return CalamineWorkbook.from_path(path)
 
 
+def _names(path: str) -> list[str]:
+    return list(_bounded(path).sheet_names)
+
+
 def _read(path: str, aliases: Aliases) -> dict[str, Any]:
     book = _bounded(path)
-    present = {plain(name).removeprefix("rvtools").removeprefix("tab"): name for name in book.sheet_names}
+    present = {sheet_key(name): name for name in book.sheet_names}
     left, sheets = _MOST_CELLS, {}
     for name, wanted in aliases.items():
         found = present.get(plain(name))

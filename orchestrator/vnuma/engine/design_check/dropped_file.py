@@ -18,11 +18,13 @@ from vnuma.domain.vm.setting import is_governed
 from vnuma.engine.design_check.designed_vms import DESIGNS, on_hosts, subject_in
 from vnuma.errors import InputError, VnumaError
 from vnuma.estate.ovf import read_ovf
-from vnuma.estate.rvtools import is_rvtools_csv, read_rvtools
-from vnuma.estate.table import read_table
+from vnuma.estate.rvtools import read_sheets
 from vnuma.estate.vmx import read_vmx
 
-_READERS = {".vmx": read_vmx, ".ovf": read_ovf, ".ova": read_ovf, ".csv": read_table}
+_READERS = {
+    **{".vmx": read_vmx, ".ovf": read_ovf, ".ova": read_ovf},
+    **dict.fromkeys((".csv", ".xlsx", ".xlsm", ".xls"), read_sheets),
+}
 _MOST_VMS = 1000
 """VMs that the page lists."""
 
@@ -55,14 +57,12 @@ def _judged(path: Path, fields: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Estate:
-    suffix = path.suffix.lower()
-    if suffix in (".xlsx", ".xlsm", ".xls") or is_rvtools_csv(path):
-        return read_rvtools(path)
-    if suffix not in _READERS:
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
         raise InputError(
             f"{path.name} is not a file that this page reads.", fix="Drop a .vmx, .ovf, .ova, .csv or .xlsx."
         )
-    return _READERS[suffix](path)
+    return reader(path)
 
 
 def _worst_first(one: Evaluation) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -93,7 +93,14 @@ def undecided_words(result: CheckResult) -> str:
     rules = sorted({rule for vm in result.undecided for rule in vm.undecided})
     names = first_names([vm.name for vm in result.undecided])
     number = f"{len(result.undecided):,} of {counted(len(result.vms), 'VM')}"
-    return f"topology not checked ({', '.join(rules)} not evaluated) on {number}: {names}"
+    why = Counter(
+        reason for vm in result.undecided for reason in {vm.not_evaluated[rule] for rule in vm.undecided}
+    )
+    most_first = [f"{reason} ({count:,})" for reason, count in why.most_common()]
+    return (
+        f"topology not checked ({', '.join(rules)} not evaluated) on {number}: {names}. "
+        f"Reasons: {first_names(most_first)}"
+    )
 
 
 def taken_over_words(result: CheckResult) -> list[str]:
