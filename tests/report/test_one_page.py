@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.report.build import GOLDEN_STORY, Story, study_text
+from vnuma.report.charts.pictures import composed
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.page.render import write_report
+from vnuma.report.page.render import sheet_of, write_report
 
 Load = Callable[[Story], LoadedRun]
 
@@ -38,3 +40,16 @@ def test_pictures_are_one_file_a_vm(loaded: Load, tmp_path: Path, kind: str, beg
 
     assert [path.name for path in written] == [f"run-sql-a.{kind}", f"run-sql-b.{kind}"]
     assert all(path.read_bytes().startswith(begins) for path in written)
+
+
+def test_the_customers_page_is_one_page_of_a4(loaded: Load, tmp_path: Path) -> None:
+    """It has question, answer, scope, topologies and limits, and says twice that it is simulated."""
+    run = loaded(GOLDEN_STORY)
+    (path,) = write_report(run, tmp_path / "run.pdf", "pdf")
+    sheet = composed(list(sheet_of(run, *run.primary[0])), 794, a4=True)
+    texts = re.sub(r"<[^>]+>", " ", sheet)
+
+    assert re.findall(rb"/MediaBox \[([^]]*)\]", path.read_bytes()) == [b"0 0 595 842"]
+    assert texts.count("SIMULATED") == 2
+    for part in ("Which virtual topology", "Use 1x16 or 2x8", "95% intervals", "guest saw", "limits it"):
+        assert part in texts

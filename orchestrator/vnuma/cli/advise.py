@@ -41,7 +41,9 @@ def advise(
     format_: TextOrJsonOption = "text",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write a page (HTML) with the best shape drawn."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write a page with the best shape drawn: .html or .pdf."
+        ),
     ] = None,
 ) -> None:
     """Suggest topologies, best first, each with its reasons; --write makes a study that tests them.

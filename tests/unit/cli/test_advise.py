@@ -71,6 +71,8 @@ def test_code_for_a_vm_without_a_name_says_what_to_replace(tmp_path: Path) -> No
     assert ("Replace" in named, "Replace" in terraform) == (False, False)
     assert vnuma_here(*PAPER, "-o", page).code == 0
     assert "Topologies for 16 vCPUs" in page.read_text(encoding="utf-8")
+    assert vnuma_here(*PAPER, "-o", tmp_path / "advice.pdf").code == 0
+    assert b"/MediaBox [0 0 595 842]" in (tmp_path / "advice.pdf").read_bytes()
 
 
 LARGE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x16/96@8.0")

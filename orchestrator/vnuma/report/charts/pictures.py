@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from markupsafe import escape
 from vnuma.analysis.result import Analysis
 from vnuma.assets import asset
 from vnuma.domain.workloads.metric import plural
+from vnuma.errors import EnvironmentProblem
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.boot_charts import order, strip_unit, strips
 from vnuma.report.charts.row_plots import all_sizes, differences_figure, each_size, scaling_charts
@@ -25,13 +26,16 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import boots_words, direction, faster_side, named
 from vnuma.report.published.published_comparison import published_exact
 from vnuma.store.rows import Vm
+from vnuma.words.plain_text import escaped
 from vnuma.words.provenance import banner
 
 Scheme = Literal["light", "dark"]
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 """Fonts that converters and word processors have, unlike a browser's own."""
-_MARGIN, _LINE, _LETTER, _TITLE_LETTER = 16, 17, 6.3, 8.0
+_MARGIN, _LINE, _BORDER = 16, 17, 28
+_LETTERS = {"title": 8.0, "head": 7.4, "simulated": 7.3, "text": 6.3, "note": 6.3}
+"""Width of a letter in pixels for each kind of paragraph, with room to spare."""
 
 
 @dataclass(frozen=True)
@@ -112,31 +116,80 @@ def _figures(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[tuple[st
 
 def standalone(figure: Figure, note: str, loaded: LoadedRun, scheme: Scheme) -> str:
     """The chart with title and caption, and whether it is simulated, as an SVG document."""
-    width, height = _size(figure.svg)
-    inner = str(figure.svg).replace("<svg", f'<svg x="{_MARGIN}" y="{{y}}"', 1)
-    outer = max(width + 2 * _MARGIN, 420)
-    heading = textwrap.wrap(f"{loaded.run.name}: {figure.title}", int((outer - 2 * _MARGIN) / _TITLE_LETTER))
-    notes = textwrap.wrap(note, int((outer - 2 * _MARGIN) / _LETTER))
-    simulated = textwrap.wrap(banner(loaded.simulated), int((outer - 2 * _MARGIN) / (_LETTER * 1.15)))
-    y, lines = _MARGIN + 4, []
-    for kind, texts in (("title", heading), ("simulated", simulated), ("note", notes)):
-        for text in texts:
-            y += _LINE
-            lines.append(f'<text class="{kind}" x="{_MARGIN}" y="{y - 4}">{escape(text)}</text>')
-    y += 8
-    total = y + height + _MARGIN
+    simulated = [("simulated", banner(loaded.simulated))] if loaded.simulated else []
+    heading = ("title", f"{loaded.run.name}: {figure.title}")
+    width = max(size_of(figure.svg)[0] + 2 * _MARGIN, 420)
+    return composed([heading, *simulated, ("note", note), [figure.svg]], width, scheme)
+
+
+Block = tuple[str, str] | Sequence[str]
+"""A paragraph with its kind, a key of _LETTERS; or drawings side by side, in as many lines as they need."""
+
+
+def composed(blocks: Sequence[Block], width: float, scheme: Scheme = "light", *, a4: bool = False) -> str:
+    """Paragraphs and drawings from top to bottom as an SVG document; `a4` makes it one upright page.
+
+    A page that would be longer than A4 is drawn smaller.
+    """
+    y, parts = _MARGIN + 4.0, list[str]()
+    for block in blocks:
+        if isinstance(block, tuple):
+            kind, text = block
+            y += 8 if kind == "head" else 0
+            for line in textwrap.wrap(escaped(text), int((width - 2 * _MARGIN) / _LETTERS[kind])):
+                y += _LINE
+                parts.append(f'<text class="{kind}" x="{_MARGIN}" y="{y - 4:g}">{escape(line)}</text>')
+        else:
+            y = _side_by_side(block, y + 8, width, parts)
+    y += _MARGIN
+    size, view = f'width="{width:.0f}" height="{y:.0f}"', f"0 0 {width:.0f} {y:.0f}"
+    if a4:
+        across = width + 2 * _BORDER
+        size = 'width="595" height="842"'
+        view = f"{-_BORDER} {-_BORDER} {across:.0f} {max(y + 2 * _BORDER, across * 2**0.5):.0f}"
     document = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{outer:.0f}" height="{total:.0f}" '
-        f'viewBox="0 0 {outer:.0f} {total:.0f}"><style>{_style()}</style>'
-        f'<rect width="100%" height="100%" fill="var(--paper)"/>{"".join(lines)}'
-        f"{inner.replace('{y}', str(y), 1)}</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="{view}">'
+        f'<style>{_style()}</style><rect x="-100%" y="-100%" width="300%" height="300%" fill="var(--paper)"/>'
+        f"{''.join(parts)}</svg>"
     )
     colours = palette(scheme)
     document = re.sub(r"var\(--([a-z-]+)\)", lambda match: colours.get(match[1], match[0]), document)
     return document.replace("system-ui, sans-serif", FONT)
 
 
-def _size(svg: str) -> tuple[float, float]:
+def as_pdf(blocks: Iterable[Block], of: str) -> bytes:
+    """One page of A4. Raises EnvironmentProblem where it cannot be drawn."""
+    return _drawn(svg_as_pdf, blocks, of)
+
+
+def as_png(blocks: Iterable[Block], of: str) -> bytes:
+    """The same page as a picture."""
+    return _drawn(svg_as_png, blocks, of)
+
+
+def _drawn(draw: Callable[[str], bytes], blocks: Iterable[Block], of: str) -> bytes:
+    try:
+        return draw(composed(list(blocks), 794, a4=True))
+    except IsolationError as error:
+        raise EnvironmentProblem(
+            f"The page of {of} could not be drawn: {error}.", fix="Take another format: HTML."
+        ) from error
+
+
+def _side_by_side(drawings: Sequence[str], y: float, width: float, parts: list[str]) -> float:
+    """Add the drawings; returns where they end."""
+    x, tallest = float(_MARGIN), 0.0
+    for drawn in drawings:
+        wide, tall = size_of(drawn)
+        if x > _MARGIN and x + wide > width - _MARGIN:
+            x, y, tallest = _MARGIN, y + tallest + _MARGIN, 0.0
+        parts.append(str(drawn).replace("<svg", f'<svg x="{x:g}" y="{y:g}"', 1))
+        x, tallest = x + wide + 2 * _MARGIN, max(tallest, tall)
+    return y + tallest
+
+
+def size_of(svg: str) -> tuple[float, float]:
+    """Width and height in pixels, as the document states them."""
     head = re.match(r"<svg[^>]*>", svg)
     if head is None:
         raise ValueError("a chart begins with <svg")
@@ -161,6 +214,8 @@ def _style() -> str:
         f"text.title {{ font: bold 15px {FONT}; fill: var(--ink); }}"
         f"text.simulated {{ font: bold 12px {FONT}; fill: var(--warn); }}"
         f"text.note {{ font: 12px {FONT}; fill: var(--muted); }}"
+        f"text.text {{ font: 12px {FONT}; fill: var(--ink); }}"
+        f"text.head {{ font: bold 13px {FONT}; fill: var(--ink); }}"
         f".differences text {{ font: 12px {FONT}; fill: var(--ink); }}"
         ".differences .arm { text-anchor: end; } .differences .side { text-anchor: middle; }"
     )

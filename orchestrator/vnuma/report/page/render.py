@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from vnuma.errors import EnvironmentProblem
-from vnuma.isolation import IsolationError
-from vnuma.report.charts.pictures import Picture, plain, standalone
+from markupsafe import escape
+
+from vnuma.analysis.result import Analysis
+from vnuma.report.charts.pictures import Block, as_pdf, as_png, plain, size_of
 from vnuma.report.charts.row_plots import all_sizes, differences_figure
+from vnuma.report.charts.topology_drawing import drawing
+from vnuma.report.model.arm_topologies import topologies_of
 from vnuma.report.model.grid import GridTable, as_markdown
 from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
@@ -18,6 +21,7 @@ from vnuma.report.model.trust import limit_statements
 from vnuma.report.model.words import answer_words, progress_words
 from vnuma.report.page.page import Part, filled, verdict_rows, vm_parts, write_file
 from vnuma.report.published.published_comparison import comparison_caution
+from vnuma.store.rows import Vm
 from vnuma.words.provenance import banner
 
 ReportFormat = Literal["html", "markdown", "png", "pdf"]
@@ -27,12 +31,12 @@ ENDINGS: dict[ReportFormat, str] = {"html": "html", "markdown": "md", "png": "pn
 def write_report(loaded: LoadedRun, output: Path | None, format_: ReportFormat) -> list[Path]:
     """Write the report in one of ENDINGS' formats, by default to reports/RUN.html or RUN.simulated.html.
 
-    RUN.emulated.html for an emulated machine. With several VMs there is a picture each. Raises InputError
+    RUN.emulated.html for an emulated machine. PNG and PDF are one page of A4 for each VM. Raises InputError
     when a file cannot be written, or the run has no name for a file.
     """
     path = output or Path("reports") / f"{loaded.file_stem}.{ENDINGS[format_]}"
     if format_ in ("png", "pdf"):
-        return _write_pictures(loaded, path, format_)
+        return _write_sheets(loaded, path, format_)
     write_file(path, page_text(loaded) if format_ == "html" else _markdown(loaded), "The report")
     return [path]
 
@@ -107,25 +111,53 @@ def _markdown(loaded: LoadedRun) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _write_pictures(loaded: LoadedRun, path: Path, format_: Literal["png", "pdf"]) -> list[Path]:
-    """Each VM's differences with its sentence and scope; with several VMs, file names include the VM.
+def _write_sheets(loaded: LoadedRun, path: Path, format_: Literal["png", "pdf"]) -> list[Path]:
+    """A page of A4 for each VM; with several VMs, file names include the VM.
 
-    Raises EnvironmentProblem where the picture cannot be drawn, InputError where it cannot be written.
+    Raises EnvironmentProblem where it cannot be drawn, InputError where it cannot be written.
     """
-    written = []
+    several, written = len(loaded.vms) > 1, []
     for vm, analysis in loaded.primary:
-        several = len(loaded.vms) > 1
         file = path.with_name(f"{path.stem}-{plain(vm.name)}{path.suffix}") if several else path
-        figure = differences_figure(all_sizes(analysis), analysis, key="forest", width=640)
-        words = f"{answer_words(loaded, analysis)} {scope(loaded, vm, analysis)}"
-        picture = Picture(plain(vm.name), standalone(figure, words, loaded, "light"))
-        try:
-            drawn = picture.png if format_ == "png" else picture.pdf
-        except IsolationError as error:
-            raise EnvironmentProblem(
-                f"The picture of {vm.name} could not be drawn: {error}.",
-                fix="Take another format: --format html",
-            ) from error
-        write_file(file, drawn, "The report")
+        draw = as_png if format_ == "png" else as_pdf
+        write_file(file, draw(sheet_of(loaded, vm, analysis), vm.name), "The report")
         written.append(file)
     return written
+
+
+_MOST_DRAWN = 6
+
+
+def sheet_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Block]:
+    """Question, answer, verdicts, topologies, and how far this goes."""
+    study, run = loaded.study, loaded.run
+    simulated = [("simulated", banner(loaded.simulated))] if loaded.simulated else []
+    yield "note", f"Study {study.name}, run {run.number}, {run.created_at:%Y-%m-%d}, state {run.state}"
+    asked = f"Which virtual topology for the {study.vcpus}-vCPU VM {vm.name} on {vm.esxi_host}?"
+    yield "title", asked if study.compares_shapes else f"{study.title or study.name}: {vm.name}"
+    yield from simulated
+    yield "head", answer_words(loaded, analysis)
+    yield "note", scope(loaded, vm, analysis)
+    if analysis.points:
+        yield [differences_figure(all_sizes(analysis), analysis, key="forest", width=360).svg]
+    arms = topologies_of(loaded, vm)
+    if arms:
+        yield "head", "Topologies as asked for, predicted and seen"
+        yield [_titled(drawing(arm, key=f"arm-{n}").svg, arm.arm) for n, arm in enumerate(arms[:_MOST_DRAWN])]
+    if len(arms) > _MOST_DRAWN:
+        yield "note", f"{len(arms) - _MOST_DRAWN} more arms: see the HTML report."
+    yield "head", "How far this goes"
+    for item in limit_statements(loaded, vm, analysis):
+        yield "text", f"{item.kind}: {item.what} {item.text}"
+    yield "note", f"vnuma {run.product_version}, run {loaded.label}"
+    yield from simulated
+
+
+def _titled(svg: str, title: str) -> str:
+    """A drawing below its name."""
+    wide, tall = size_of(svg)
+    below = str(svg).replace("<svg", '<svg y="20"', 1)
+    return (
+        f'<svg width="{wide:g}" height="{tall + 20:g}"><text class="head" y="13">{escape(title)}</text>'
+        f"{below}</svg>"
+    )
