@@ -140,7 +140,7 @@ class Ground:
         self.tally.altered += [
             f"{self.name}: {name} ended as {now}" for name, now in self.differing().items()
         ]
-        if problem := verify_store(store, None).problem:
+        if problem := verify_store(store).problem:
             self.tally.lost.append(f"{self.name}: {problem.what}")
         self.tally.runs += 1
 

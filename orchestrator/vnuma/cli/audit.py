@@ -90,30 +90,24 @@ def verify(
 
     Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...
     """
-    from vnuma.engine.audit.log import verify_files, verify_store
+    from vnuma.engine.audit.log import verify_file, verify_store
     from vnuma.words.plain_text import counted
 
-    found = verify_files((file,), expected) if file else verify_store(opened_store(store), expected)
+    found = verify_file(file, expected) if file else verify_store(opened_store(store), expected)
+    last, problem = next(iter(found.hashes[-1:]), None), found.problem and found.problem.what
     if format_ == "json":
-        files = [
-            {"file": str(path), "lines": len(one.hashes), "last_hash": one.last_hash, "problem": one.problem}
-            for path, one in found.files.items()
-        ]
-        document: dict[str, object] = {"schema": "vnuma/audit-verify/1", "intact": found.problem is None}
-        document |= {"problem": found.problem.what if found.problem else None, "files": files}
+        told = {"file": str(found.path), "lines": len(found.hashes), "last_hash": last, "problem": problem}
+        document: dict[str, object] = {"schema": "vnuma/audit-verify/1", "intact": problem is None}
+        document |= {"problem": problem, "files": [told] if found.path.exists() else []}
         counts = {"store": found.only_in_store, "file": found.only_in_file}
         document |= {f"lines_only_in_{k}": None if v is None else len(v) for k, v in counts.items()}
         echo_json(document)
     else:
-        for path, one in found.files.items():
-            last = f"; the last has hash {one.last_hash}" if one.last_hash else ""
-            if not one.problem:
-                say(f"Checked   {path}: {counted(len(one.hashes), 'line')}{last}")
-        if not found.files:
-            say("No audit log yet.")
+        lines = f"{counted(len(found.hashes), 'line')}; the last has hash {last}"
+        say(f"Checked   {found.path}: {lines}" if last else "No audit log yet.")
         if found.earlier:
             say(f"Note      {counted(found.earlier, 'line')} are older than this store.")
-        if found.only_in_store is not None and not found.problem:
+        if found.only_in_store is not None and not problem:
             say("Store     has the same lines of this home.")
     if found.problem:
         raise found.problem
@@ -126,7 +120,7 @@ def _text(line: AuditLine) -> str:
     from vnuma.engine.cell.shape import diff_text
 
     for_what = " ".join(filter(None, (line.run or "by hand", line.ticket)))
-    outcome = "" if line.outcome in ("made", "noted") else f"  {_OUTCOMES[line.outcome or 'unknown']}"
+    outcome = f"  {_OUTCOMES[line.outcome]}" if line.outcome in _OUTCOMES else ""
     head = f"{line.at:%Y-%m-%dT%H:%M:%SZ}  {line.who}  {line.vm}  {for_what}  {line.action}{outcome}"
     edits = [
         f"    {edit['setting']}: {_value(diff_text(edit['before']))} -> {_value(diff_text(edit['after']))}"

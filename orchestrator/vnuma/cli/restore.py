@@ -57,7 +57,7 @@ def restore(
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
-    from vnuma.engine.access.places import audit_files, store_url
+    from vnuma.engine.access.places import audit_file, store_url
     from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers, show_leftovers
     from vnuma.errors import UsageError
     from vnuma.store.place import parse_place
@@ -69,7 +69,7 @@ def restore(
     told = sys.stdout if dry_run else sys.stderr
     wanted = RestoreRequest(vms or [], run, where, choice, lambda text: say(text, told), site, from_audit)
     # A lost store is created again: the audit log next to it, or marks on VMs, name what to restore.
-    lost = bool(from_audit or inventory or audit_files(parse_place(store_url(store))))
+    lost = bool(from_audit or inventory or audit_file(parse_place(store_url(store))).exists())
     opened = opened_store(store, create=lost)
     if dry_run:
         for line in show_leftovers(opened, wanted) or [_nothing(opened, from_audit)]:

@@ -17,9 +17,6 @@ _LINES = select(tables.audit, tables.run.c.name.label("run")).join(
     tables.run, tables.run.c.id == _audit.run_id, isouter=True
 )
 
-_FAILED = " failed"
-"""How 0.1.0 ended the action in the second line of a failed change."""
-
 Outcome = Literal["intended", "made", "failed", "unknown", "noted"]
 
 
@@ -31,7 +28,7 @@ class AuditLine:
     answer was lost or it reads back differently; the reason is in `detail`. A change that stays `intended`
     may have been made: its process ended. The line after it has the change where the one before it could not
     be written. `noted` changes nothing.
-    `home` is where the line's file is. Lines of 0.1.0 have neither outcome nor home.
+    `home` is where the line's file is. Rows of 0.1.0 have neither outcome nor home.
     """
 
     at: datetime
@@ -54,36 +51,23 @@ class AuditLine:
     @property
     def may_be_made(self) -> bool:
         """Whether it changed something, or may have."""
-        return self.outcome in ("made", "intended", "unknown")
+        return self.outcome not in ("failed", "noted")
 
 
 def changes(lines: Iterable[AuditLine]) -> tuple[AuditLine, ...]:
     """The changes, each with its outcome, and the notes of these lines, which are in the order of writing."""
     found: list[AuditLine] = []
     begun: dict[tuple[str, str | None, str], int] = {}
-    for stored in lines:
-        line = _of_this_version(stored)
+    for line in lines:
         key = (line.vm_key, line.run, line.action)
-        if line.ends_change or (stored.outcome is None and line.outcome == "failed"):
-            intent = begun.pop(key, None)
-            if intent is not None:
-                found[intent] = replace(found[intent], outcome=line.outcome, detail=line.detail)
-                continue
-        elif line.outcome != "noted":
+        if line.ends_change and key in begun:
+            intent = begun.pop(key)
+            found[intent] = replace(found[intent], outcome=line.outcome, detail=line.detail)
+            continue
+        if line.outcome == "intended":
             begun[key] = len(found)
         found.append(line)
     return tuple(found)
-
-
-def _of_this_version(line: AuditLine) -> AuditLine:
-    """A line of 0.1.0 with its outcome: a change counts as made, unless a second line says that it failed."""
-    if line.outcome is not None:
-        return line
-    if not line.change:
-        return replace(line, outcome="noted")
-    if line.action.endswith(_FAILED):
-        return replace(line, action=line.action.removesuffix(_FAILED), outcome="failed")
-    return replace(line, outcome="made")
 
 
 def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:

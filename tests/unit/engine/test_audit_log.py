@@ -27,13 +27,14 @@ from vnuma.engine.audit.log import (
     Journal,
     as_json,
     audit_lines,
-    check,
     digest,
     edits_of,
     new_line,
     read_audit_file,
+    verify_file,
 )
 from vnuma.errors import (
+    AuditAltered,
     CertificateRejected,
     InputError,
     PrivilegeMissing,
@@ -102,7 +103,7 @@ def _without_hash(lines: list[bytes]) -> list[bytes]:
         (lambda lines: [lines[0], lines[3], *lines[1:]], "line 2 does not follow"),
         (lambda lines: [*lines[:1], *lines[3:]], "line 2 does not follow"),
         (lambda lines: lines[2:], "line 1 does not follow"),
-        (lambda lines: [*lines[:2], b"never\n", *lines[2:]], "line 3 is not a line of an audit log"),
+        (lambda lines: [*lines[:2], b"never\n", *lines[2:]], "line 3 is not a line"),
         (_without_hash, "line 6 does not follow"),
     ],
 )  # fmt: skip
@@ -110,7 +111,7 @@ def test_the_first_line_that_was_altered_is_named(alter: Alter, told: str, tmp_p
     """With what happened to it: exit code 10 in scripts."""
     log = tmp_path / "log"
     lines = written(log, "first", "second", "third", "fourth", "fifth")
-    assert check(log).problem is None
+    assert verify_file(log).problem is None
 
     log.write_bytes(b"".join(alter(lines)))
     ran = vnuma_here("audit", "verify", log)
@@ -131,7 +132,7 @@ def test_no_altered_line_but_the_last_goes_unnoticed(data: st.DataObject) -> Non
 
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(content)
-        assert check(Path(file.name)).problem
+        assert verify_file(Path(file.name)).problem
 
 
 def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_elsewhere(
@@ -144,7 +145,7 @@ def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_els
         journal.note(action, "detail")
     log = tmp_path / "vnuma.audit.jsonl"
     url = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
-    whole = check(log)
+    whole = verify_file(log)
     intact = vnuma_here("audit", "verify", "--hash", whole.hashes[-1], *url)
     assert (intact.code, whole.hashes[-1] in intact.out) == (0, True), intact.text
 
@@ -273,8 +274,22 @@ def test_a_line_that_was_made_unfinished_by_hand_is_missed(tmp_path: Path) -> No
 
     ran = vnuma_here("audit", "verify", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
 
-    assert check(log).problem == "line 1 ends a change whose line before is missing"
     assert ran.code == 10, ran.text
+    with pytest.raises(AuditAltered, match="line 1 ends a change whose line before is missing"):
+        raise verify_file(log).problem or AssertionError("it is intact")
+
+
+def test_a_log_that_was_moved_away_during_a_change_is_intact_in_both_parts(tmp_path: Path) -> None:
+    """The new one begins with the outcome, whose line before is in the old one; later changes go on there."""
+    journal = Journal(new_store(tmp_path / "vnuma.db"), "key", "sql16")
+    log, moved = tmp_path / "vnuma.audit.jsonl", tmp_path / "moved.audit.jsonl"
+    with journal.change("power", (Edit("power", "on", "off"),)):
+        log.rename(moved)
+    with journal.change("power", (Edit("power", "off", "on"),)):
+        pass
+
+    assert [verify_file(part).problem for part in (moved, log)] == [None, None]
+    assert [line.outcome for line in read_audit_file(log)] == ["made", "intended", "made"]
 
 
 OUTCOMES: list[tuple[VnumaError | None, str, int]] = [
@@ -318,22 +333,6 @@ def test_a_change_whose_process_ended_may_have_been_made(tmp_path: Path) -> None
     assert (line.outcome, len(edits_of([line]))) == ("intended", 1)
 
 
-def test_lines_of_0_1_0_have_the_outcome_that_they_meant() -> None:
-    """A second line said that a change had failed; without one it was made."""
-
-    def old(action: str, *edits: str) -> AuditLine:
-        changed = [{"setting": name, "before": 1, "after": 2} for name in edits]
-        return AuditLine(utc_now(), "ops", "sql16", "key", "quick.1", None, action, changed, None)
-
-    found = changes(
-        [old("baseline"), old("mark", "a"), old("mark failed", "a"), old("mark", "a"), old("notify failed")]
-    )
-
-    assert [(line.action, line.outcome) for line in found] == [
-        *(("baseline", "noted"), ("mark", "failed"), ("mark", "made"), ("notify failed", "noted"))
-    ]
-
-
 def test_two_homes_of_one_machine_each_have_their_own_lines(
     postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,20 +348,16 @@ def test_two_homes_of_one_machine_each_have_their_own_lines(
         assert ran.code == 0, ran.text
 
 
-def test_a_log_of_an_earlier_version_continues_as_a_chain(tmp_path: Path) -> None:
-    """Its last line without a hash is covered."""
+def test_a_log_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    """Its lines have neither outcome nor hash: nothing is undone from it by guessing."""
     log = tmp_path / "log"
-    log.write_text(
-        "".join(f"{json.dumps(as_json(one(action)))}\n" for action in ("old", "older")), encoding="utf-8"
-    )
+    old = {key: value for key, value in as_json(one("old")).items() if key not in ("outcome", "home")}
+    log.write_text(f"{json.dumps(old)}\n", encoding="utf-8")
     written(log, "new")
 
-    ran = vnuma_here("audit", "verify", log)
-    log.write_bytes(log.read_bytes().replace(b'"older"', b'"other"'))
-
-    assert ran.code == 0, ran.text
-    assert check(log).problem == "line 3 does not follow: a line was changed, inserted or removed"
-    assert [line.action for line in read_audit_file(log)] == ["old", "other", "new"]
+    assert vnuma_here("audit", "verify", log).code == AuditAltered.exit_code
+    with pytest.raises(InputError):
+        list(read_audit_file(log))
 
 
 _MANY = """
@@ -386,7 +381,7 @@ def test_a_file_that_is_no_log_was_not_written_by_an_earlier_version(tmp_path: P
     ran = vnuma_here("audit", "verify", file)
 
     assert ran.code == 10
-    assert "line 1 is not a line of an audit log" in ran.err
+    assert "line 1 is not a line of this version's audit log" in ran.err
 
 
 def test_processes_that_append_at_the_same_time_make_one_chain(tmp_path: Path) -> None:
@@ -395,7 +390,7 @@ def test_processes_that_append_at_the_same_time_make_one_chain(tmp_path: Path) -
     processes = [subprocess.Popen([sys.executable, "-c", _MANY, str(log), name]) for name in "abc"]
     assert [process.wait() for process in processes] == [0, 0, 0]
 
-    found = check(log)
+    found = verify_file(log)
     assert (len(found.lines), found.problem) == (75, None)
     assert len({line.action for line in read_audit_file(log)}) == 75
 
@@ -413,7 +408,7 @@ def test_a_line_that_a_full_disk_cut_short_breaks_no_chain(tmp_path: Path) -> No
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     written(log, "second", "third")
 
-    found = check(log)
+    found = verify_file(log)
     assert (len(found.lines), found.problem) == (3, None)
     assert [line.action for line in read_audit_file(log)] == ["first", "second", "third"]
 

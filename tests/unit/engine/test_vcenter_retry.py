@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
 
-from vnuma.engine.lease.vcenter_retry import HASTE, VCenterRetry, retry_vcenter
+from vnuma.engine.lease.vcenter_retry import HASTE, RETRY, VCenterRetry, retried_now, retry_vcenter
 from vnuma.errors import CertificateRejected, LoginRefused, PowerFailed, VCenterUnreachable, VnumaError
+from vnuma.store.rows import Fact
+from vnuma.store.tables import iso, utc_now
 from vnuma.vsphere.connect import SessionExpired
 from vnuma.vsphere.faults import NotNow
 
@@ -125,3 +128,22 @@ def test_one_bad_answer_to_a_user_in_haste_is_repeated(monkeypatch: pytest.Monke
     with pytest.raises(VCenterUnreachable, match="away"):
         retry_vcenter(failing(99, away), clock.patience(900), lambda *_: None)
     assert clock.now < 100 + 15
+
+
+@pytest.mark.parametrize(
+    ("key", "seconds", "told", "shown"),
+    [
+        ("restoring", 60, {"words": "vCenter is away."}, "vCenter is away."),
+        ("restoring", -60, {"words": "vCenter is away."}, None),
+        ("taking over", 60, {"words": "vCenter is away."}, None),
+        ("restoring", 60, {"what": "as an earlier version wrote it"}, None),
+    ],
+)
+def test_only_a_wait_that_has_words_and_is_not_over_is_shown(
+    key: str, seconds: float, told: dict[str, str], shown: str | None
+) -> None:
+    """A fact without words shows nothing, not the word None."""
+    now = utc_now()
+    value = {**told, "until": iso(now + timedelta(seconds=seconds))}
+
+    assert retried_now(Fact(1, 1, 1, None, RETRY, key, value, now), "restoring") == shown

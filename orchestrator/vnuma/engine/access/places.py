@@ -46,15 +46,6 @@ def audit_home() -> str:
     return f"{os.uname().nodename}:{home_folder().resolve()}"
 
 
-def audit_files(place: Place) -> tuple[Path, ...]:
-    """The existing audit files with changes of the store's runs, oldest first.
-
-    0.1.0 wrote the changes of all database servers to one file.
-    """
-    earlier = () if place.is_sqlite else (home_folder() / "vnuma.audit.jsonl",)
-    return tuple(file for file in (*earlier, audit_file(place)) if file.exists())
-
-
 def _address(url: URL) -> tuple[str, str]:
     """Host and port of a database; every name of this machine gives the same result."""
     given = url.get_dialect()().create_connect_args(url)[1]  # values in a URL's query override it

@@ -21,7 +21,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
@@ -30,7 +30,7 @@ from typing import Any
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder
-from vnuma.engine.access.places import audit_file, audit_files, audit_home
+from vnuma.engine.access.places import audit_file, audit_home
 from vnuma.errors import (
     AuditAltered,
     CertificateRejected,
@@ -169,12 +169,11 @@ def noted_here(store: Store, run: Run, vm_key: str, action: str) -> Iterator[Aud
 
     A file or line that cannot be read is left out: a restore must not need it.
     """
-    for file in audit_files(store.place):
-        with suppress(InputError):
-            for line in (one.line for one in read_log(file)):
-                wanted = (vm_key, run.name, action)
-                if line and (line.vm_key, line.run, line.action) == wanted and line.at >= run.created_at:
-                    yield line
+    wanted = (vm_key, run.name, action)
+    with suppress(InputError):
+        for line in (one.line for one in read_log(audit_file(store.place))):
+            if line and (line.vm_key, line.run, line.action) == wanted and line.at >= run.created_at:
+                yield line
 
 
 def audit_lines(store: Store, run: str | None) -> tuple[AuditLine, ...]:
@@ -260,35 +259,44 @@ class Stored:
 
 
 def read_log(path: Path) -> Iterator[Stored]:
-    """Each line of a file, one by one: it may be larger than the memory. Lines of 0.1.0, at its beginning,
-    have no hash. Raises InputError for a file that cannot be read.
+    """Each line of a file, one by one: it may be larger than the memory. Raises InputError for a file that
+    cannot be read.
     """
-    previous, chained, begun = None, False, Counter[tuple[str, str | None, str]]()
+    previous, begun, cut = None, set[object](), set[object]()
     for number, raw in enumerate(_raw(path), 1):
         *before, last = [_document(text) for text in raw.split(_BEGIN)[1:]] or [{}]
         unfinished, line = tuple(filter(None, map(_line_of, before))), _line_of(last)
         if not raw.endswith(b"\n"):
             yield Stored(None, None, (*unfinished, *([line] if line else [])))
             return
+        cut |= {_change_of(one) for one in unfinished if one.outcome == "intended"}
         problem = None
         if line is None:
-            problem = f"line {number} is not a line of an audit log"
-        elif (chained or PREVIOUS in last) and last.get(PREVIOUS) != previous:
+            problem = f"line {number} is not a line of this version's audit log"
+        elif last.get(PREVIOUS) != previous:
             problem = f"line {number} does not follow: a line was changed, inserted or removed"
         elif line.ends_change:
-            begun[key := (line.vm_key, line.run, line.action)] -= 1
-            problem = f"line {number} ends a change whose line before is missing" if begun[key] < 0 else None
+            # A log that was moved away between a change's two lines has the first of them elsewhere.
+            if _change_of(line) in cut - begun:
+                problem = f"line {number} ends a change whose line before is missing"
+            begun.discard(_change_of(line))
         elif line.outcome == "intended":
-            begun[line.vm_key, line.run, line.action] += 1
-        chained, previous = chained or PREVIOUS in last, digest(raw)
+            begun.add(_change_of(line))
+        previous = digest(raw)
         yield Stored(line, previous, unfinished, problem)
 
 
+def _change_of(line: AuditLine) -> tuple[str, str | None, str]:
+    return line.vm_key, line.run, line.action
+
+
 def read_audit_file(path: Path) -> Iterator[AuditLine]:
-    """The finished lines of an audit file. Raises InputError naming the first that is no audit log's."""
+    """The finished lines of an audit file. Raises InputError naming the first line that has another form."""
     for one in read_log(path):
         if one.hash and one.line is None:
-            raise InputError(f"{path}: {one.problem}.", fix="Check its path.")
+            raise InputError(
+                f"{path}: {one.problem}.", fix="Check its path. A log of 0.1.0 is to be moved away."
+            )
         if one.line:
             yield one.line
 
@@ -317,8 +325,8 @@ def _line_of(document: Mapping[str, Any]) -> AuditLine | None:
             detail=document["detail"],
             run=None if run is None else str(run),
             ticket=document["ticket"],
-            outcome=document.get("outcome"),
-            home=document.get("home"),
+            outcome=document["outcome"],
+            home=document["home"],
             **{key: str(document[key]) for key in ("who", "vm", "vm_key", "action")},
         )
     except (ValueError, KeyError, TypeError):
@@ -326,84 +334,71 @@ def _line_of(document: Mapping[str, Any]) -> AuditLine | None:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What is in a file: its finished lines with their hashes, those that only begun, the first problem."""
-
-    lines: tuple[AuditLine, ...]
-    hashes: tuple[str, ...]
-    unfinished: tuple[AuditLine, ...]
-    problem: str | None
-
-    @property
-    def last_hash(self) -> str | None:
-        """The hash of its last line; None without one."""
-        return self.hashes[-1] if self.hashes else None
-
-
-def check(path: Path) -> Checked:
-    """Read a file whole and check its chain. Raises InputError for a file that cannot be read."""
-    found = list(read_log(path))
-    return Checked(
-        tuple(one.line for one in found if one.line),
-        tuple(one.hash for one in found if one.hash),
-        tuple(line for one in found for line in one.unfinished),
-        next((one.problem for one in found if one.problem), None),
-    )
-
-
-@dataclass(frozen=True)
 class Verified:
-    """The first problem of a log, if any, and the lines of this home that only its file or the store has.
+    """A log's finished lines with their hashes, those that only begun, and its first problem.
 
-    Those are None where the store was not compared. `earlier`: how many lines of the file are from before
-    the store, which was lost or made anew.
+    `only_in_store` and `only_in_file` are the lines of this home that the other lacks; None where the store
+    was not compared. `earlier`: how many lines of the file are from before the store, which was lost or made
+    anew.
     """
 
-    files: Mapping[Path, Checked]
+    path: Path
+    lines: Sequence[AuditLine]
+    hashes: Sequence[str]
+    unfinished: Sequence[AuditLine]
     problem: AuditAltered | None
     only_in_store: Sequence[AuditLine] | None = None
     only_in_file: Sequence[AuditLine] | None = None
     earlier: int = 0
 
 
-def verify_files(files: Iterable[Path], expected: str | None) -> Verified:
-    """Check each file, and that one of them has a line with the hash `expected`. Raises InputError."""
-    checked = {path: check(path) for path in files}
-    what = [f"{path}: {found.problem}." for path, found in checked.items() if found.problem]
-    if expected and not any(expected.lower() in found.hashes for found in checked.values()):
-        what.append(f"No line has hash {expected}: lines were removed at the end, or the log was rewritten.")
-    return Verified(checked, _altered(what[0]) if what else None)
+def verify_file(path: Path, expected: str | None = None) -> Verified:
+    """Read a file whole, check its chain, and that it has a line with the hash `expected`.
 
-
-def verify_store(store: Store, expected: str | None) -> Verified:
-    """Check the store's files, and that file and store have the same lines of this home.
-
-    Only the store's own file is looked up in the store, since 0.1.0 wrote the changes of all database servers
-    to one. A row that has only an unfinished text is not missing: its process was killed. Raises InputError
-    and StoreError.
+    Raises InputError for a file that cannot be read.
     """
-    verified, own = verify_files(audit_files(store.place), expected), audit_file(store.place)
-    if verified.problem:
-        return verified
+    return _verified(path, list(read_log(path)), expected)
+
+
+def _verified(path: Path, found: Sequence[Stored], expected: str | None) -> Verified:
+    hashes = [one.hash for one in found if one.hash]
+    what = next((f"{path}: {one.problem}." for one in found if one.problem), None)
+    if not what and expected and expected.lower() not in hashes:
+        what = f"No line has hash {expected}: lines were removed at the end, or the log was rewritten."
+    return Verified(
+        path,
+        [one.line for one in found if one.line],
+        hashes,
+        [line for one in found for line in one.unfinished],
+        _altered(what) if what else None,
+    )
+
+
+def verify_store(store: Store, expected: str | None = None) -> Verified:
+    """Check the store's file, and that file and store have the same lines of this home.
+
+    A row that has only an unfinished text is not missing: its process was killed. Raises InputError and
+    StoreError.
+    """
+    path = audit_file(store.place)
+    found = _verified(path, list(read_log(path)) if path.exists() else [], expected)
+    if found.problem:
+        return found
     with store.read() as connection:
         stored, begun = audit.lines(connection), runs.store_begun(connection)
-    files = verified.files.values()
-    there = [line for found in files for line in found.lines]
-    homes = {line.home for line in there if line.home} | {audit_home()}
-    people = {line.who for line in there} | {holder()}  # a row of 0.1.0 has no home, but its author
-    here = [row for row in stored if (row.home in homes if row.home else row.who in people)]
-    texts = [*there, *(line for found in files for line in found.unfinished)]
-    missing = [row for row, found in _looked_up(here, texts) if not found]
-    known = list(_looked_up(verified.files[own].lines if own in verified.files else (), stored))
+    homes = {line.home for line in found.lines} | {audit_home()}
+    here = [row for row in stored if row.home in homes]
+    missing = [row for row, there in _looked_up(here, [*found.lines, *found.unfinished]) if not there]
+    known = list(_looked_up(found.lines, stored))
     earlier = list(takewhile(lambda one: not one[1] and one[0].at < begun, known))
-    added = [line for line, found in known[len(earlier) :] if not found]
+    added = [line for line, there in known[len(earlier) :] if not there]
     problem = None
     if missing:
-        problem = _altered(_contradiction("The store", own, missing, "removed from the file"))
+        problem = _altered(_contradiction("The store", path, missing, "removed from the file"))
     elif added:
         why = "added to the file, or the store lost them"
-        problem = _altered(_contradiction(str(own), "the store", added, why))
-    return Verified(verified.files, problem, missing, added, len(earlier))
+        problem = _altered(_contradiction(str(path), "the store", added, why))
+    return replace(found, problem=problem, only_in_store=missing, only_in_file=added, earlier=len(earlier))
 
 
 def _altered(what: str) -> AuditAltered:

@@ -162,7 +162,7 @@ def retried_now(last: Fact | None, doing: str) -> str | None:
     told = last.value if last and last.key == doing else None
     if not isinstance(told, dict) or utc_now() > datetime.fromisoformat(str(told["until"])):
         return None
-    return str(told.get("words"))
+    return str(told["words"]) if "words" in told else None
 
 
 def report_step(context: VmContext, attempt: Attempt, name: str) -> Callable[[str], None]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 from vnuma.domain.study.study import Power as PowerRules
@@ -18,9 +17,9 @@ from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.locking import name_of
-from vnuma.engine.access.places import audit_files, home_folder
+from vnuma.engine.access.places import audit_file, home_folder
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.log import Journal, edits_of, read_audit_file, verify_files, verify_store
+from vnuma.engine.audit.log import Journal, edits_of, read_audit_file, verify_file, verify_store
 from vnuma.engine.cell.dataset import DATABASE, dataset_exists
 from vnuma.engine.lease.baseline import DEADLINES, refuse_altered, written
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
@@ -222,8 +221,7 @@ def _in_log(store: Store, log: Path, wanted: RestoreRequest) -> list[tuple[Unans
         )
     inventory = wanted.inventory or Path("inventory")
     found = [(one, stored_target(inventory, one.vm_key, one.vm)) for one in left]
-    own = log in audit_files(store.place)
-    problem = (verify_store(store, None) if own else verify_files([log], None)).problem
+    problem = (verify_store(store) if log == audit_file(store.place) else verify_file(log)).problem
     if problem:
         wanted.say(f"Note      {problem.what} Compare the restored settings with a backup.")
     return found
@@ -268,17 +266,17 @@ class Unanswered:
 
 
 def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]:
-    """VMs in the audit file that no run of the store covers; empty without a file.
+    """VMs in the audit file, by default the store's, that no run of the store covers; empty without one.
 
-    `file` defaults to all of the store's own, read as one, since a run's changes may be spread over several.
     Raises InputError for a file that is not an audit log.
     """
-    own = audit_files(store.place)
-    files = own if file is None or file in own else (file,)
+    own = audit_file(store.place)
+    if file is None and not own.exists():
+        return ()
     with store.read() as connection:
         created = {run.name: run.created_at for run in runs.list_runs(connection)}
     mine: dict[tuple[str, str], list[AuditLine]] = {}
-    for line in chain.from_iterable(map(read_audit_file, files)):
+    for line in read_audit_file(file or own):
         # Each store has its own quick.1: a run that began after the line was written is another one.
         if line.run and not (line.run in created and created[line.run] <= line.at):
             mine.setdefault((line.vm_key, line.run), []).append(line)
@@ -295,7 +293,7 @@ def undone_by_hand(one: Unanswered, store: Store) -> NotAtBaseline:
     return NotAtBaseline(
         f"{one.vm} may not be at its baseline: according to the audit log, {one.run}, which this store "
         f"does not contain, changed {names} and did not undo it.",
-        fix=f"vnuma restore --from-audit {audit_files(store.place)[-1]} -i INVENTORY",
+        fix=f"vnuma restore --from-audit {audit_file(store.place)} -i INVENTORY",
     )
 
 
