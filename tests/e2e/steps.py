@@ -21,7 +21,7 @@ from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.restore.restore import Restoration
+from vnuma.engine.restore.restore import restore_target
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.oversight import Work
@@ -135,8 +135,4 @@ class Steps:
 
     def restore(self, choice: Choice = "refuse") -> Restored:
         """Restore the VM."""
-        return self.restoration(choice).restore()
-
-    def restoration(self, choice: Choice = "refuse") -> Restoration:
-        """The restore of the VM as the store has it now."""
-        return Restoration(self.free, choice)
+        return restore_target(self.free, choice)

@@ -10,7 +10,8 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.looking import settings_now
 from tests.support.proxy import proxy_before
-from vnuma.engine.restore.restore import Restoration
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.restore import restore
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
 
@@ -48,14 +49,14 @@ def test_a_bug_while_one_vm_is_restored_keeps_no_other_from_it(
     contexts = [steps.take(), steps.take("sql17")]
     steps.shape(contexts[1])
 
-    genuine = getattr(Restoration, where)
+    genuine = getattr(restore, where)
 
-    def unless_sql16(asked: Restoration, *given: object) -> object:
-        if asked.context.vm.name == "sql16":
+    def unless_sql16(context: VmContext, *given: object) -> object:
+        if context.vm.name == "sql16":
             raise AttributeError("nobody foresaw this")
-        return genuine(asked, *given)
+        return genuine(context, *given)
 
-    monkeypatch.setattr(Restoration, where, unless_sql16)
+    monkeypatch.setattr(restore, where, unless_sql16)
 
     restored, problems = restore_vms(steps.work)
 

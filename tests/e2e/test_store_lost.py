@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import Ran, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
+from vnuma.engine.restore.restore import restore_target
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
 
@@ -19,12 +22,12 @@ def test_a_vm_that_cannot_be_restored_for_want_of_the_store_is_named(tmp_path: P
     """The store is gone: that the VM may be altered takes precedence over the store's own error."""
     steps = Steps.prepared(tmp_path / "a", lab())
     steps.shape(steps.take())
-    restoration = steps.restoration()
+    context = steps.free
     (steps.home / "vnuma.db").rename(steps.home / "gone.db")
 
     _, problems = restore_vms(steps.work)
     with pytest.raises(NotAtBaseline, match="sql16 may not be at its baseline"):
-        restoration.restore()
+        restore_target(context)
 
     assert [type(problem) for problem in problems] == [NotAtBaseline]
     assert "sql16" in str(problems[0])
@@ -255,3 +258,26 @@ def test_a_file_that_is_no_audit_log_is_refused(tmp_path: Path) -> None:
 
     assert ran.code == 3, ran.text
     assert "line 1" in ran.err
+
+
+def test_what_the_system_refuses_for_one_vm_keeps_no_other_from_its_restore(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """A lock that cannot be opened is one VM's problem: it is named with exit code 7, the other restored."""
+    small = {"memory_gb": 32}
+    running = lab(vms=[small | {"name": "sql16"}, small | {"name": "sql17"}])
+    before = settings_now(running, "sql17")
+    steps = Steps.prepared(tmp_path / "a", running, vms=["sql16", "sql17"])
+    contexts = [steps.take(), steps.take("sql17")]
+    steps.shape(contexts[1])
+    for file in steps.home.glob("vnuma.db*"):
+        file.unlink()
+    locks = Path(os.environ["VNUMA_HOME"]) / "locks"
+    lock = locks / f"{hashlib.sha256(contexts[0].vm.vm_key.encode()).hexdigest()[:24]}.lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir(parents=True)
+
+    done = _by_audit(steps.home)
+
+    assert (done.code, "sql16 may not be at its baseline" in done.err) == (7, True), done.text
+    assert settings_now(running, "sql17") == before

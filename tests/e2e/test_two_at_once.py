@@ -16,6 +16,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command
 from tests.support.looking import change_by_hand, settings_now
 from vnuma.engine.lease.baseline import baseline_settings
+from vnuma.engine.restore.restore import restore_target
 from vnuma.engine.restore.restore_vm import Restored
 from vnuma.errors import LeaseLost, VmHeld, VnumaError
 from vnuma.vsphere import run_mark
@@ -79,14 +80,14 @@ def test_restores_of_one_vm_at_once_restore_it_once(tmp_path: Path, lab: LabFact
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running)
     steps.shape(steps.take())
-    works = [steps.restoration() for _ in range(count)]
+    contexts = [steps.free for _ in range(count)]
     ended: list[Restored | VnumaError] = []
     together = threading.Barrier(count)
 
     def restore(number: int) -> None:
         together.wait()
         try:
-            ended.append(works[number].restore())
+            ended.append(restore_target(contexts[number]))
         except VnumaError as error:
             ended.append(error)
 

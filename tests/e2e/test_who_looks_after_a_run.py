@@ -33,9 +33,10 @@ from vnuma.engine.lease.supervision import (
     is_alive,
     require_supervision,
 )
+from vnuma.engine.restore import restore
 from vnuma.engine.restore.restore import source_in_store
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
-from vnuma.engine.restore.restore_vm import Restored, Source, VmRestoration
+from vnuma.engine.restore.restore_vm import Restored, Source, restore_vm
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.unsupervised import supervising
@@ -162,7 +163,7 @@ def test_a_run_that_wakes_restores_what_somebody_gave_up(
         with steps.store.write() as connection:
             runs.clear_supervisor(connection, steps.run)
         with monkeypatch.context() as frozen:
-            frozen.setattr(VmRestoration, "restore", _cannot)
+            frozen.setattr(restore, "restore_vm", _cannot)
             with pytest.raises(NotAtBaseline):
                 steps.restore()
 
@@ -187,13 +188,20 @@ def test_a_restore_asks_what_was_changed_once_it_has_the_lock(tmp_path: Path, la
             locked.append(True)
         return source_in_store(context, "refuse")
 
-    work = VmRestoration(source, context.target)
-    work.restore(context.home, context.fence, journal_of(context), lambda *_: None)
+    restore_vm(
+        source,
+        context.target,
+        journal_of(context),
+        home=context.home,
+        fence=context.fence,
+        tell=lambda *_: None,
+        say=lambda _: None,
+    )
 
     assert locked[-1]
 
 
-def _cannot(_restoration: VmRestoration, *_given: object) -> Restored:
+def _cannot(*_given: object, **_by_name: object) -> Restored:
     raise StillLocked("process 1 on this machine holds sql16 and is stopped")
 
 

@@ -23,8 +23,8 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.shape import PowerSwitch
 from vnuma.engine.lease.baseline import SomebodysChange
 from vnuma.engine.lease.whose_vm import find_own
+from vnuma.engine.restore.restore_leftovers import restore_after_death
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
-from vnuma.engine.run.recover import restore_after_death
 from vnuma.errors import (
     InputError,
     NotAtBaseline,

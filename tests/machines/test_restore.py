@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,19 @@ from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.restore.restore import GuestRestoration, Restoration, baseline_values, find_baseline
-from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
+from vnuma.engine.restore import restore
+from vnuma.engine.restore.restore import (
+    baseline_values,
+    differences,
+    find_baseline,
+    has_guest,
+    restore_guest,
+    restore_target,
+)
+from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_after_death, restore_leftovers
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.oversight import Work
-from vnuma.engine.run.recover import reopen, restore_after_death
+from vnuma.engine.run.recover import reopen
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError, WrongServer
 from vnuma.store import cells, facts, leases, runs
@@ -82,13 +91,7 @@ class Machine:
 
     def back(self, home: Path, choice: Choice = "refuse", shell: LocalShell | None = None) -> Restored:
         """Put it back."""
-        return self.restoration(home, choice, shell).restore()
-
-    def restoration(
-        self, home: Path, choice: Choice = "refuse", shell: LocalShell | None = None
-    ) -> Restoration:
-        """Its restore, as the store has it now."""
-        return Restoration(self.context(home, shell or LocalShell()), choice)
+        return restore_target(self.context(home, shell or LocalShell()), choice)
 
     def context(self, home: Path, shell: LocalShell) -> VmContext:
         """The run and the machine, as the store has it now."""
@@ -160,9 +163,15 @@ def test_another_machine_under_the_name_is_not_written_to(machine: Machine, tmp_
     assert ready_cell(replace(there, vm=here.vm), claimed) is None
     with pytest.raises(WrongServer):
         ready_cell(there, claimed)
+    with machine.store.write() as connection:
+        token = leases.take_lease(connection, "linux/another", machine.leased.run.id, "ann@site")
     with pytest.raises(WrongServer):
-        GuestRestoration(there, "refuse", None).restore(
-            Restored("box"), lambda: None, Journal(machine.store, "linux/another", "box")
+        restore_guest(
+            replace(there, token=token),
+            "refuse",
+            lambda _: None,
+            Restored("box"),
+            Journal(machine.store, "linux/another", "box"),
         )
 
     assert own.exists()
@@ -176,22 +185,14 @@ def new_attempt(machine: Machine) -> Attempt:
     return Attempt.of(claim(machine.store, machine.leased))
 
 
-class Ended:
-    """A VM's part in another lab."""
-
-    def restore(self, *_given: object) -> Restored:
-        """Nothing is left."""
-        return Restored("box", lab_ended=True)
-
-
 def test_a_guest_that_ended_with_its_lab_is_not_looked_for(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its VM's part says so, and the target is settled without the guest's shell."""
     shell = LocalShell()
-    monkeypatch.setattr(Restoration, "vm", Ended())
+    monkeypatch.setattr(restore, "Restored", partial(Restored, lab_ended=True))
 
-    machine.restoration(tmp_path, shell=shell).restore()
+    machine.back(tmp_path, shell=shell)
 
     assert shell.scripts == []
     assert machine.outcome == (RestoreOutcome.UNCHANGED, False)
@@ -213,7 +214,7 @@ def test_differences_say_which_change_is_the_studys(machine: Machine, tmp_path: 
 
     assert [
         (item.setting, item.baseline, item.now, item.by)
-        for item in machine.restoration(tmp_path).differences()
+        for item in differences(machine.context(tmp_path, LocalShell()))
     ] == [
         ("linux.numa_balancing", "1", "0", "somebody else"),
         ("linux.transparent_hugepages", "madvise", "never", "us"),
@@ -376,10 +377,8 @@ def test_a_run_resumed_by_another_inventory_is_restored_by_it(machine: Machine, 
 
     run = reopen(machine.store, machine.leased.run.name, new).run
     context = VmContext(machine.store, run, machine.study, machine.leased.vm, Target(name="box"))
-    restoration = Restoration(context)
 
-    assert restoration.vm is None
-    assert restoration.guest
+    assert has_guest(context)
     assert context.shell() == PlayedShell("box", new)
 
 
@@ -408,7 +407,7 @@ def test_a_vm_left_by_a_dead_run_is_not_restored_as_the_machine_of_its_name(mach
 
     context = VmContext(machine.store, machine.leased.run, machine.study, vm, Target(name="sql16"))
     with pytest.raises(InputError, match="sql16 is a VM"):
-        Restoration(context)
+        restore_target(context)
 
 
 def test_a_database_that_was_dropped_after_all_is_not_left(machine: Machine) -> None:
@@ -432,7 +431,7 @@ def test_a_machine_that_the_run_never_came_to_is_left_as_it_was(machine: Machine
         leases.take_lease(connection, "linux/b", run.id, "ann@site")
 
     context = replace(machine.context(tmp_path, shell), vm=vm, target=Target(name="b"))
-    done = Restoration(context).restore()
+    done = restore_target(context)
 
     assert shell.scripts == []
     assert "removed" not in done.words

@@ -282,8 +282,8 @@ def _start(
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify import Notifier, ready_channels
+    from vnuma.engine.restore.restore_leftovers import restore_after_death
     from vnuma.engine.run.oversight import Work
-    from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.sites import refuse_file
     from vnuma.engine.run.start import create_run, prepare
     from vnuma.store.open import open_store
@@ -384,8 +384,8 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify import Notifier
     from vnuma.engine.preflight.findings import Permit
+    from vnuma.engine.restore.restore_leftovers import restore_after_death
     from vnuma.engine.run.oversight import Work
-    from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.sites import add_site, begin_site, part_at_site, refuse_file, settle_if_last
     from vnuma.engine.run.start import StudyRequest
     from vnuma.store.place import parse_place

@@ -15,7 +15,6 @@ def test_a_vm_without_sql_server_has_a_plan() -> None:
     source = Source(
         vm_key="v/i",
         name="linux16",
-        where="linux16",
         run="quick.1",
         rules=PowerRules(),
         choice="refuse",

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from vnuma.engine.lease.hours import Closed
+from vnuma.engine.restore.restore import naming_all
 from vnuma.engine.run.progress import Progress, VmProgress
-from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, naming_all, state_at_end, worst_of
+from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, state_at_end, worst_of
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store.rows import Run, RunState
 

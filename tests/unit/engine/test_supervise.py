@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.restore.restore_vm import Restored
@@ -206,24 +206,18 @@ class Restoring:
     def __init__(self, ends: Mapping[str, Exception | None]) -> None:
         self.ends, self.asked = ends, list[str]()
 
-    def of(self, context: Any, **_: object) -> Any:
-        """As `Restoration` is made."""
+    def __call__(self, context: VmContext, **_: object) -> Restored:
+        """As `restore_target` is called."""
         self.asked.append(context.vm.name)
-        this, error = self, self.ends.get(context.vm.name)
-
-        class One:
-            def restore(self) -> Restored:
-                if error:
-                    raise error
-                return Restored(this.asked[-1], 31, 31)
-
-        return One()
+        if error := self.ends.get(context.vm.name):
+            raise error
+        return Restored(context.vm.name, 31, 31)
 
 
 def restoring(monkeypatch: pytest.MonkeyPatch, **ends: Exception | None) -> Restoring:
     """These VMs' restores fail, each with its error."""
     made = Restoring({name.replace("_", "-"): error for name, error in ends.items()})
-    monkeypatch.setattr(supervise, "Restoration", made.of)
+    monkeypatch.setattr(supervise, "restore_target", made)
     return made
 
 
@@ -244,20 +238,12 @@ def test_a_vm_that_was_restored_meanwhile_is_no_problem(site: Site, monkeypatch:
     """The play's own restore released its lease; one that somebody still holds is told."""
     lost = LeaseLost("taken", fix="vnuma status")
 
-    def ends() -> None:
-        site.restored("sql-a")
+    def restore(context: VmContext, **_: object) -> Restored:
+        if context.vm.name == "sql-a":
+            site.restored("sql-a")
         raise lost
 
-    made = restoring(monkeypatch, sql_a=lost, sql_b=lost)
-    first = made.of
-
-    def of(context: Any, **given: object) -> Any:
-        one = first(context, **given)
-        if context.vm.name == "sql-a":
-            one.restore = ends
-        return one
-
-    monkeypatch.setattr(supervise, "Restoration", of)
+    monkeypatch.setattr(supervise, "restore_target", restore)
 
     assert supervise.restore_vms(site.work) == ([], [lost])
 

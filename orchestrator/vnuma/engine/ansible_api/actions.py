@@ -27,7 +27,7 @@ from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.restore.restore import Restoration
+from vnuma.engine.restore.restore import plan_target, restore_target
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, peek_next_cell, why_no_more
@@ -145,7 +145,7 @@ def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell |
         with context.store.one_connection(), _living(context, unsupervised.restoring):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
-            done = Restoration(context, choice).restore()
+            done = restore_target(context, choice)
     except NotAtBaseline as error:
         if not supervised:
             unsupervised.settle_away(store, row, error)
@@ -191,7 +191,7 @@ def plan_restore(
     why = _why_not_restored(context, when)
     if why:
         return {"changed": False, "why": why}
-    planned = Restoration(context, choice).plan()
+    planned = plan_target(context, choice)
     changes = (*planned.changes, *drop_planned(context))
     return {**changes_document(changes), "powered_off": planned.powered_off}
 

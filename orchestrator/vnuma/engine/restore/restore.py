@@ -7,33 +7,37 @@ its guest through a shell (files and kernel settings) are restored, each under t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, study_of
 from vnuma.engine.access.guest_shell import PlayedShell, answering
 from vnuma.engine.access.inventory import stored_target
+from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import Journal, journal_of
 from vnuma.engine.cell.boot import proven_guest, proven_uuid
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import KERNEL, Endpoint, kernel_baseline
 from vnuma.engine.instance.sql_settings import to_restore
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings, refuse_altered, written
+from vnuma.engine.lease.supervision import release_dead_supervisor, stop_unless_worked_on
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
 from vnuma.engine.lease.whose_vm import foreign_mark
 from vnuma.engine.restore.restore_vm import (
     Choice,
     Difference,
     Restored,
-    RestorePlan,
     Source,
-    VmRestoration,
     about_power,
+    facts_now,
     kept_settings,
+    restore_vm,
 )
 from vnuma.errors import (
     InputError,
@@ -52,146 +56,180 @@ from vnuma.store.open import Store
 from vnuma.store.rows import Lease, RestoreOutcome, Run, Vm
 from vnuma.workloads.interface import workload_named
 
+T = TypeVar("T")
+Say = Callable[[str], None]
+
 _TRIES = 3
 """How often a restore is started again after the store's server restarted."""
 
 
-@dataclass(frozen=True)
-class Restoration:
-    """The restore of one target of a run. Raises InputError as `refuse_unshaped`."""
-
-    context: VmContext
-    choice: Choice = "refuse"
-    say: Callable[[str], None] = lambda _: None
-
-    def __post_init__(self) -> None:
-        refuse_unshaped(self.context.run, self.context.vm, self.context.target)
-
-    @property
-    def vm(self) -> VmRestoration | None:
-        """That of its VM, as the store has its baseline now; None for a target that nothing shapes."""
-        context = self.context
-        if context.target.vcenter is None:
-            return None
-        say = report_wait(context.store, context.vm, RESTORING, self.say)
-        return VmRestoration(lambda: source_in_store(context, self.choice), context.target, say)
-
-    @property
-    def guest(self) -> GuestRestoration | None:
-        """That of its guest; None where the run never reached it by a shell."""
-        context = self.context
-        uuid = proven_uuid(context) if "shell" in context.study.workload.needs else None
-        if uuid or context.target.vcenter is None:
-            return GuestRestoration(context, self.choice, uuid, self.say)
-        return None
-
-    def plan(self) -> RestorePlan:
-        """What `restore` would change now. Raises RestoreConflict where it would."""
-        vm, guest = self.vm, self.guest
-        plan = vm.plan() if vm else RestorePlan()
-        return replace(plan, changes=(*plan.changes, *guest.edits().values())) if guest else plan
-
-    def differences(self) -> list[Difference]:
-        """How the target differs from its baseline now. Changes nothing."""
-        return [one for part in (self.vm, self.guest) if part for one in part.differences()]
-
-    def restore(self) -> Restored:
-        """Restore the target and release its lease. Safe to repeat, and repeated if the store's server
-        restarts.
-
-        This is the one place that catches any exception: a bug with one target must not prevent the next
-        restore.
-
-        Raises RestoreConflict when somebody else changed it and `choice` is `refuse`, and NotAtBaseline when
-        it could not be restored, also for an unreadable store and for bugs; the lease is kept in both.
-        LeaseLost, VmHeld and InputError mean that the target is not this run's to restore. StoreError means
-        that it was restored but the store could not be written.
-        """
-        for left in reversed(range(_TRIES)):
-            try:
-                return self._restored()
-            except NotAtBaseline as error:
-                if not (left and isinstance(error.__cause__, StoreAway)):
-                    raise
-            except VnumaError:
-                raise
-            except Exception as error:
-                raise possibly_changed(self.context.vm.name, error) from error
-        raise AssertionError("the last try returns or raises")
-
-    def _restored(self) -> Restored:
-        context, name = self.context, self.context.vm.name
+def restore_each(restores: Iterable[Callable[[], T]]) -> tuple[list[T], list[VnumaError]]:
+    """Do each restore, and return their results and errors: a failure with one does not stop the others."""
+    done: list[T] = []
+    problems: list[VnumaError] = []
+    for restore in restores:
         try:
-            token, broken = self._advance_token()
-        except StoreError as error:
-            raise possibly_changed(name, error) from error
+            done.append(restore())
+        except VnumaError as error:
+            problems.append(error)
+    return done, problems
+
+
+def naming_all(problems: Sequence[Exception]) -> Exception:
+    """The error that decides the exit code: for all VMs not at their baseline one error, else the first."""
+    away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
+    if len(away) < 2:
+        return (away or problems)[0]
+    told = type(away[0])("\n".join(error.what for error in away), fix=away[0].fix)
+    told.bug = next((error.bug for error in away if error.bug), None)
+    return told
+
+
+def restore_dead(context: VmContext, choice: Choice = "refuse", say: Say = lambda _: None) -> Restored:
+    """Restore a target of a run whose process died. Raises as `restore_target`, VmHeld if it lives."""
+    release_dead_supervisor(context.store, context.run)
+    done = restore_target(context, choice, say)
+    stop_unless_worked_on(context.store, context.run)
+    return done
+
+
+def restore_target(context: VmContext, choice: Choice = "refuse", say: Say = lambda _: None) -> Restored:
+    """Restore a target of a run and release its lease. Safe to repeat, and repeated if the store's server
+    restarts.
+
+    Catches any exception: a bug with one target must not prevent the next restore.
+
+    Raises RestoreConflict when somebody else changed it and `choice` is `refuse`, and NotAtBaseline when
+    it could not be restored, also for an unreadable store and for bugs; the lease is kept in both.
+    LeaseLost, VmHeld and InputError mean that the target is not this run's to restore. StoreError means
+    that it was restored but the store could not be written.
+    """
+    refuse_unshaped(context.run, context.vm, context.target)
+    for left in reversed(range(_TRIES)):
         try:
-            refuse_altered(context.store, context.run, context.vm)
-            done = self._both(replace(context, token=token, made=[]))
-        except LeaseLost:
-            raise  # another process restores it
+            return _restored(context, choice, say)
         except NotAtBaseline as error:
-            conflict = isinstance(error, RestoreConflict)
-            self._record(token, RestoreOutcome.CONFLICT if conflict else RestoreOutcome.FAILED, error)
+            if not (left and isinstance(error.__cause__, StoreAway)):
+                raise
+        except VnumaError:
             raise
         except Exception as error:
-            away, cut = possibly_changed(name, error), isinstance(error, VCenterUnreachable)
-            self._record(token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away)
-            raise away from error
-        self._give_up(token, done, broken)
-        return done
+            raise possibly_changed(context.vm.name, error) from error
+    raise AssertionError("the last try returns or raises")
 
-    def _both(self, held: VmContext) -> Restored:
-        """The VM first: a guest is reached best in the shape and power state that it had."""
-        # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
-        journal = replace(journal_of(held), on_store_error=lambda _: None)
-        patience = VCenterRetry(held.study.power.vcenter_retry_s)
-        tell = report_retry(held.store, held.vm, RESTORING, patience, self.say)
-        vm = self.vm
-        done = vm.restore(held.home, held.fence, journal, tell) if vm else Restored(held.vm.name)
-        guest = None if done.lab_ended else self.guest
-        return guest.restore(done, held.fence, journal) if guest else done
 
-    def _advance_token(self) -> tuple[int, StoreError | None]:
-        """Raise the token, so that other processes working on the target stop at their next write.
+def plan_target(context: VmContext, choice: Choice = "refuse") -> Restored:
+    """What `restore_target` would change now. Raises RestoreConflict and InputError where it would."""
+    refuse_unshaped(context.run, context.vm, context.target)
+    plan = Restored(context.vm.name)
+    if context.target.vcenter:
+        source = source_in_store(context, choice)
+        facts = facts_now(source, context.target)
+        plan = source.plan(facts, context.target) if facts else plan
+    edits = guest_edits(context, choice).values() if has_guest(context) else ()
+    return replace(plan, changes=(*plan.changes, *edits))
 
-        Keeps the present token if the store cannot be written (a full disk): then no other process can write
-        either.
-        """
-        try:
-            with self.context.store.write() as connection:
-                token = leases.raise_token(connection, self.context.vm.vm_key, self.context.run.id, holder())
-                cells.interrupt_attempts(connection, self.context.vm.id, token)
-                return token, None
-        except StoreError as error:
-            with self.context.store.read() as connection:
-                lease = leases.get_lease(connection, self.context.vm.vm_key)
-            if lease is None or lease.run_id != self.context.run.id:
-                raise
-            return lease.token, error
 
-    def _give_up(self, token: int, done: Restored, broken: StoreError | None) -> None:
-        """Record the outcome and release the lease in one transaction.
+def differences(context: VmContext) -> list[Difference]:
+    """How the target differs from its baseline now. Changes nothing."""
+    refuse_unshaped(context.run, context.vm, context.target)
+    found: list[Difference] = []
+    if context.target.vcenter:
+        source = source_in_store(context, "refuse")
+        facts = facts_now(source, context.target)
+        found = source.differences(facts) if facts else []
+    return [*found, *_guest_differences(context)] if has_guest(context) else found
 
-        Raises StoreError saying that the target was restored; `broken` is an earlier failure to write.
-        """
-        theirs = RestoreOutcome.THEIRS if self.choice == "theirs" else RestoreOutcome.RESTORED
-        settled = RestoreOutcome.UNCHANGED if done.lab_ended else theirs
-        try:
-            with self.context.store.write() as connection:
-                cells.set_restored(connection, self.context.vm.id, token, settled, {"words": done.words})
-                leases.release_lease(connection, self.context.vm.vm_key, token)
-        except StoreError as error:
-            raise StoreError(
-                f"{(broken or error).what} {done.words}; only the store is not up to date.",
-                fix=f"When the store can be written again: vnuma restore {self.context.vm.name}",
-            ) from error
 
-    def _record(self, token: int, outcome: RestoreOutcome, error: VnumaError) -> None:
-        """Store the outcome; a failure to do so must not hide the error being raised."""
-        detail = {"words": error.what, "token": token}
-        with suppress(StoreError), self.context.store.write() as connection:
-            cells.set_restored(connection, self.context.vm.id, token, outcome, detail)
+def _restored(context: VmContext, choice: Choice, say: Say) -> Restored:
+    name = context.vm.name
+    try:
+        token, broken = _advance_token(context)
+    except StoreError as error:
+        raise possibly_changed(name, error) from error
+    try:
+        refuse_altered(context.store, context.run, context.vm)
+        done = _restore_both(replace(context, token=token, made=[]), choice, say)
+    except LeaseLost:
+        raise  # another process restores it
+    except NotAtBaseline as error:
+        conflict = isinstance(error, RestoreConflict)
+        _record(context, token, RestoreOutcome.CONFLICT if conflict else RestoreOutcome.FAILED, error)
+        raise
+    except Exception as error:
+        away, cut = possibly_changed(name, error), isinstance(error, VCenterUnreachable)
+        _record(context, token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away)
+        raise away from error
+    theirs = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
+    _give_up(context, token, RestoreOutcome.UNCHANGED if done.lab_ended else theirs, done, broken)
+    return done
+
+
+def _restore_both(held: VmContext, choice: Choice, say: Say) -> Restored:
+    """The VM first: a guest is reached best in the shape and power state that it had."""
+    # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
+    journal = replace(journal_of(held), on_store_error=lambda _: None)
+    done = _restore_shaped(held, choice, say, journal) if held.target.vcenter else Restored(held.vm.name)
+    return done if done.lab_ended or not has_guest(held) else restore_guest(held, choice, say, done, journal)
+
+
+def _restore_shaped(held: VmContext, choice: Choice, say: Say, journal: Journal) -> Restored:
+    patience = VCenterRetry(held.study.power.vcenter_retry_s)
+    return restore_vm(
+        partial(source_in_store, held, choice),
+        held.target,
+        journal,
+        home=held.home,
+        fence=held.fence,
+        tell=report_retry(held.store, held.vm, RESTORING, patience, say),
+        say=report_wait(held.store, held.vm, RESTORING, say),
+    )
+
+
+def _advance_token(context: VmContext) -> tuple[int, StoreError | None]:
+    """Raise the token, so that other processes working on the target stop at their next write.
+
+    Keeps the present token if the store cannot be written (a full disk): then no other process can write
+    either.
+    """
+    vm, run = context.vm, context.run
+    try:
+        with context.store.write() as connection:
+            token = leases.raise_token(connection, vm.vm_key, run.id, holder())
+            cells.interrupt_attempts(connection, vm.id, token)
+            return token, None
+    except StoreError as error:
+        with context.store.read() as connection:
+            lease = leases.get_lease(connection, vm.vm_key)
+        if lease is None or lease.run_id != run.id:
+            raise
+        return lease.token, error
+
+
+def _give_up(
+    context: VmContext, token: int, outcome: RestoreOutcome, done: Restored, broken: StoreError | None
+) -> None:
+    """Record the outcome and release the lease in one transaction.
+
+    Raises StoreError saying that the target was restored; `broken` is an earlier failure to write.
+    """
+    vm = context.vm
+    try:
+        with context.store.write() as connection:
+            cells.set_restored(connection, vm.id, token, outcome, {"words": done.words})
+            leases.release_lease(connection, vm.vm_key, token)
+    except StoreError as error:
+        raise StoreError(
+            f"{(broken or error).what} {done.words}; only the store is not up to date.",
+            fix=f"When the store can be written again: vnuma restore {vm.name}",
+        ) from error
+
+
+def _record(context: VmContext, token: int, outcome: RestoreOutcome, error: VnumaError) -> None:
+    """Store the outcome; a failure to do so must not hide the error being raised."""
+    detail = {"words": error.what, "token": token}
+    with suppress(StoreError), context.store.write() as connection:
+        cells.set_restored(connection, context.vm.id, token, outcome, detail)
 
 
 def source_in_store(context: VmContext, choice: Choice) -> Source:
@@ -209,7 +247,6 @@ def source_in_store(context: VmContext, choice: Choice) -> Source:
     return Source(
         vm_key=vm.vm_key,
         name=vm.name,
-        where=f"{vm.name} ({vm.path})",
         run=run.name,
         rules=context.study.power,
         choice=choice,
@@ -223,7 +260,7 @@ def source_in_store(context: VmContext, choice: Choice) -> Source:
         untouched=vm.at_baseline or not ours,
         lab=run.simulated,
         inside=to_restore(store, run, vm) if known else (),
-        proves=Endpoint(store, run, vm, context.target).is_ours,
+        proves=Endpoint.of(context).is_ours,
     )
 
 
@@ -231,79 +268,81 @@ def _choose(name: str) -> str:
     return f"vnuma restore {name} --theirs | --baseline"
 
 
-@dataclass(frozen=True)
-class GuestRestoration:
-    """The restore through a root shell. A boot resets kernel settings, so a shaped VM has none to restore."""
+def has_guest(context: VmContext) -> bool:
+    """Whether the run may have left something in the guest by a root shell; it never reached others."""
+    if context.target.vcenter is None:
+        return True
+    return "shell" in context.study.workload.needs and proven_uuid(context) is not None
 
-    context: VmContext
-    choice: Choice
-    bios_uuid: str | None
-    """The UUID of the VM whose guest it must be, which is booting; None where nothing boots it."""
-    say: Callable[[str], None] = lambda _: None
 
-    def edits(self) -> dict[str, Edit]:
-        """What `restore` would change besides removing files, by setting that the study holds.
+def guest_edits(context: VmContext, choice: Choice) -> dict[str, Edit]:
+    """What a restore would change in the guest besides removing files, by setting that the study holds.
 
-        Raises RestoreConflict when somebody else changed one and `choice` is `refuse`; `theirs` keeps it.
-        """
-        vm, held = self.context.vm, self.context.study.workload.kernel_settings()
-        before = self._before()
-        now = self._now(before)
-        foreign = sql_identity.foreign_changes(before, held, now)
-        theirs = kept_settings(vm.name, foreign, self.choice, _choose(vm.name))
-        return {
-            name: Edit(sql_identity.key(name), now.get(name), value)
-            for name, value in before.items()
-            if now.get(name) != value and sql_identity.key(name) not in theirs
-        }
+    A boot resets kernel settings, so a shaped VM has none to restore. Raises RestoreConflict when somebody
+    else changed one and `choice` is `refuse`; `theirs` keeps it.
+    """
+    name, before = context.vm.name, _held_before(context)
+    now = _kernel_now(context, before)
+    foreign = sql_identity.foreign_changes(before, context.study.workload.kernel_settings(), now)
+    theirs = kept_settings(name, foreign, choice, _choose(name))
+    return {
+        name: Edit(sql_identity.key(name), now.get(name), value)
+        for name, value in before.items()
+        if now.get(name) != value and sql_identity.key(name) not in theirs
+    }
 
-    def differences(self) -> list[Difference]:
-        """How the guest differs from its baseline now. Settings with the study's values count as ours."""
-        before, held = kernel_baseline(self.context.vm), self.context.study.workload.kernel_settings()
-        now = self._now(before)
-        return [
-            Difference(sql_identity.key(name), value, now.get(name), by)
-            for name, value in before.items()
-            for by in ["us" if name in held and now.get(name) == held[name] else "somebody else"]
-            if now.get(name) != value
-        ]
 
-    def restore(self, done: Restored, fence: Callable[[], None], journal: Journal) -> Restored:
-        """The result with the guest's part. Files first: they fill its memory, whatever its settings are.
+def _guest_differences(context: VmContext) -> list[Difference]:
+    """How the guest differs from its baseline now. Settings with the study's values count as ours."""
+    before, held = kernel_baseline(context.vm), context.study.workload.kernel_settings()
+    now = _kernel_now(context, before)
+    return [
+        Difference(sql_identity.key(name), value, now.get(name), by)
+        for name, value in before.items()
+        for by in ["us" if name in held and now.get(name) == held[name] else "somebody else"]
+        if now.get(name) != value
+    ]
 
-        Raises RestoreConflict, WrongServer for another machine's shell, MeasurementFailed.
-        """
-        context, vm = self.context, self.context.vm
-        with context.locked(self.say):
-            fence()
-            if vm.baseline is None:
-                return replace(done, begun=False)
-            shell = context.shell()
-            if self.bios_uuid is not None:
-                shell = answering(shell, context.study.power.sql_timeout_s)
-            proven_guest(vm, shell, self.bios_uuid)
-            workload_named(context.study.workload.name).remove(shell, context.study.workload)
-            edits = self.edits()
-            sql_identity.switch(
-                context.shell(),
-                {name: str(edit.after) for name, edit in edits.items()},
-                {name: str(edit.before) for name, edit in edits.items()},
-                journal,
-            )
-            before = self._before()
-            now = self._now(before)
-        equal = done.equal + sum(now.get(name) == value for name, value in before.items())
-        changes = (*done.changes, *edits.values())
-        return replace(done, settings=done.settings + len(before), equal=equal, changes=changes)
 
-    def _now(self, names: dict[str, str]) -> dict[str, str]:
-        return sql_identity.read_kernel(self.context.shell(), names) if names else {}
+def restore_guest(
+    context: VmContext, choice: Choice, say: Say, done: Restored, journal: Journal
+) -> Restored:
+    """The result with the guest's part. Files first: they fill its memory, whatever its settings are.
 
-    def _before(self) -> dict[str, str]:
-        """The values before the run of those settings that the study holds during a pass."""
-        vm, held = self.context.vm, self.context.study.workload.kernel_settings()
-        known = kernel_baseline(vm) if vm.baseline is not None else {}
-        return {name: value for name, value in known.items() if name in held}
+    Raises RestoreConflict, WrongServer for another machine's shell, MeasurementFailed.
+    """
+    vm, workload = context.vm, context.study.workload
+    with context.locked(say):
+        context.fence()
+        if vm.baseline is None:
+            return replace(done, begun=False)
+        shell, uuid = context.shell(), proven_uuid(context) if context.target.vcenter else None
+        if uuid is not None:  # its VM is booting
+            shell = answering(shell, context.study.power.sql_timeout_s)
+        proven_guest(vm, shell, uuid)
+        workload_named(workload.name).remove(shell, workload)
+        edits, before = guest_edits(context, choice), _held_before(context)
+        sql_identity.switch(
+            context.shell(),
+            {name: str(edit.after) for name, edit in edits.items()},
+            {name: str(edit.before) for name, edit in edits.items()},
+            journal,
+        )
+        now = _kernel_now(context, before)
+    equal = done.equal + sum(now.get(name) == value for name, value in before.items())
+    changes = (*done.changes, *edits.values())
+    return replace(done, settings=done.settings + len(before), equal=equal, changes=changes)
+
+
+def _kernel_now(context: VmContext, names: dict[str, str]) -> dict[str, str]:
+    return sql_identity.read_kernel(context.shell(), names) if names else {}
+
+
+def _held_before(context: VmContext) -> dict[str, str]:
+    """The values before the run of those settings that the study holds during a pass."""
+    known = kernel_baseline(context.vm) if context.vm.baseline is not None else {}
+    held = context.study.workload.kernel_settings()
+    return {name: value for name, value in known.items() if name in held}
 
 
 def restore_abandoned(vm: Vm, lease: Lease) -> bool:
@@ -312,31 +351,24 @@ def restore_abandoned(vm: Vm, lease: Lease) -> bool:
     return isinstance(detail, dict) and detail.get("token") == lease.token and not vm.at_baseline
 
 
-def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
+def possibly_changed(name: str, error: Exception, again: str | None = None) -> NotAtBaseline:
     """The error for a target that was not restored, or not provably. It includes a bug's traceback."""
     known = from_os_error(error) if isinstance(error, OSError) else error
     why = known.what if isinstance(known, VnumaError) else f"{type(error).__name__}: {error}"
-    away = NotAtBaseline(
-        f"{name} may not be at its baseline: {why}", fix=f"Fix the cause, then: vnuma restore {name}"
-    )
+    fix = f"Fix the cause, then: {again or f'vnuma restore {name}'}"
+    away = NotAtBaseline(f"{name} may not be at its baseline: {why}", fix=fix)
     away.bug = None if isinstance(known, VnumaError) else error
     return away
 
 
-def restoration_from_store(
-    store: Store,
-    run: Run,
-    vm: Vm,
-    inventory: Path,
-    *,
-    choice: Choice = "refuse",
-    say: Callable[[str], None] = lambda _: None,
-) -> Restoration:
-    """The restore of a target of a run as the store has it, reached by this inventory."""
+def context_in_store(
+    store: Store, run: Run, vm: Vm, inventory: Path, target: Target | None = None
+) -> VmContext:
+    """A target of a run as the store has it, reached by this inventory; `target` if it was read there."""
     with store.read() as connection:
         study = study_of(connection, run)
-    target, shell = stored_target(inventory, vm.vm_key, vm.name), PlayedShell(vm.name, inventory)
-    return Restoration(VmContext(store, run, study, vm, target, task_shell=shell), choice, say)
+    there = target or stored_target(inventory, vm.vm_key, vm.name)
+    return VmContext(store, run, study, vm, there, task_shell=PlayedShell(vm.name, inventory))
 
 
 def find_baseline(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
@@ -369,4 +401,4 @@ def differences_now(store: Store, run: Run, vm: Vm, inventory: Path | None) -> l
     with store.read() as connection:
         runs.refuse_imported(connection, run.id)
     where = inventory or Path(run.inventory or "inventory")
-    return restoration_from_store(store, run, vm, where).differences()
+    return differences(context_in_store(store, run, vm, where))

@@ -7,14 +7,16 @@ its baseline. The audit log's file next to it still has every change, so that th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.change import Edit, net, settings_after, value_words
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.locking import name_of
 from vnuma.engine.access.places import audit_file, home_folder
@@ -22,11 +24,19 @@ from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import Journal, edits_of, read_audit_file, verify_file, verify_store
 from vnuma.engine.cell.dataset import DATABASE, dataset_exists
 from vnuma.engine.lease.baseline import DEADLINES, refuse_altered, written
-from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
+from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING
 from vnuma.engine.lease.whose_vm import parse_mark
-from vnuma.engine.restore.restore import Restoration, restoration_from_store
-from vnuma.engine.restore.restore_vm import Choice, Source, VmRestoration, about_power
+from vnuma.engine.restore.restore import (
+    context_in_store,
+    has_guest,
+    naming_all,
+    plan_target,
+    possibly_changed,
+    restore_dead,
+    restore_each,
+)
+from vnuma.engine.restore.restore_vm import Choice, Source, about_power, facts_now, restore_vm
 from vnuma.errors import (
     EnvironmentProblem,
     InputError,
@@ -53,8 +63,8 @@ class RestoreReport:
     """
 
     done: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
     problems: list[VnumaError] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
 
     @property
     def ranked(self) -> list[VnumaError]:
@@ -92,62 +102,71 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
 
     A VM of a living run is in use, which is a problem too. Raises InputError for an unknown VM or run.
     """
-    report = RestoreReport()
+    kept: list[str] = []
     if wanted.log:
-        for one, target in _in_log(store, wanted.log, wanted):
-            try:
-                report.done.append(restore_from_log(store, one, target, wanted.choice, wanted.say))
-            except VnumaError as error:
-                report.problems.append(error)
-        return report
-    for row, owner in leftover_vms(store, wanted):
-        try:
-            work = _restoration(store, wanted, row, owner)
-            release_dead_supervisor(store, owner)
-            done = work.restore()
-            report.done.append(done.words)
-            if not done.lab_ended and dataset_exists(store, work.context.study, row):
-                report.kept.append(_kept(work, str(wanted.inventory_for(owner))))
-            stop_unless_worked_on(store, owner)
-        except VnumaError as error:
-            report.problems.append(error)
+        log = _in_log(store, wanted.log, wanted)
+        return RestoreReport(*restore_each(partial(restore_from_log, store, one, wanted) for one in log))
+    left = leftover_vms(store, wanted)
+    done, problems = restore_each(partial(_restore_left, store, wanted, *one, kept) for one in left)
     try:
-        report.problems += [
+        problems += [
             undone_by_hand(one, store)
             for one in unanswered(store)
             if wanted.run in (None, one.run) and (not wanted.names or one.vm in wanted.names)
         ]
         if wanted.inventory and not (wanted.names or wanted.run):
-            report.problems += _marked(store, wanted.inventory, wanted.site)
+            problems += _marked(store, wanted.inventory, wanted.site)
     except VnumaError as error:  # must not hide what was restored
-        report.problems.append(error)
-    return report
+        problems.append(error)
+    return RestoreReport(done, problems, kept)
+
+
+def restore_after_death(
+    store: Store, targets: Mapping[str, Target], inventory: Path, site: str | None = None
+) -> list[str]:
+    """Restore those of the site's VMs that a dead run left changed; returns sentences about it.
+
+    `inventory` is where the targets were read. Raises NotAtBaseline or RestoreConflict when one cannot be
+    restored, since it must not be studied then.
+    """
+
+    def restored(vm: Vm, run: Run) -> str:
+        done = restore_dead(context_in_store(store, run, vm, inventory, targets[vm.name]))
+        return f"Restored  {done.words} (left by {run.name}, whose controller died)"
+
+    with store.read() as connection:
+        left = cells.unrestored(connection)
+    mine = [(vm, run) for vm, run in left if vm.name in targets and vm.node == site and not is_alive(run)]
+    said, problems = restore_each(partial(restored, *one) for one in mine)
+    if problems:
+        raise naming_all(problems)
+    return said
 
 
 def show_leftovers(store: Store, wanted: RestoreRequest) -> list[str]:
     """What `restore_leftovers` would change, by line; empty where nothing needs restoring."""
     if wanted.log:
-        left = _in_log(store, wanted.log, wanted)
-        return [line for one, target in left for line in plan_from_log(one, target, wanted.choice)]
+        return [line for one in _in_log(store, wanted.log, wanted) for line in plan_from_log(one, wanted)]
     lines = []
     for row, owner in leftover_vms(store, wanted):
         if is_alive(owner) and not (wanted.names or wanted.run):
             lines.append(f"{row.name} is in use by {owner.name}, which is running")
             continue
         try:
-            work = _restoration(store, wanted, row, owner)
+            context = _left_context(store, wanted, row, owner)
             refuse_altered(store, owner, row)
-            planned, files = work.plan().changes, "; its files would be removed" if work.guest else ""
+            planned = plan_target(context, wanted.choice).changes
         except (RestoreConflict, NotAtBaseline) as error:
             lines.append(str(error))
             continue
+        files = "; its files would be removed" if has_guest(context) else ""
         count = sum(edit.setting not in ("power", run_mark.LEASE_KEY) for edit in planned)
         lines.append(f"{row.name}, left by {owner.name}: {count} settings would be restored{files}")
         lines += [f"  {edit}" for edit in planned]
     return lines
 
 
-def leftover_vms(store: Store, wanted: RestoreRequest) -> Iterator[tuple[Vm, Run]]:
+def leftover_vms(store: Store, wanted: RestoreRequest) -> list[tuple[Vm, Run]]:
     """VMs to restore: those not at their baseline, and those still leased; of `site` alone if given.
 
     Raises InputError for an unknown VM or run.
@@ -164,13 +183,24 @@ def leftover_vms(store: Store, wanted: RestoreRequest) -> Iterator[tuple[Vm, Run
             f"Nothing to restore on {unknown}: in no run of this store.",
             fix="vnuma status lists the runs and their VMs.",
         )
-    for row, owner in rows:
-        asked_for = not wanted.names or row.name in wanted.names
-        if asked_for and wanted.site in (None, row.node) and (run is None or owner.id == run.id):
-            yield row, owner
+    return [
+        (row, owner)
+        for row, owner in rows
+        if not wanted.names or row.name in wanted.names
+        if wanted.site in (None, row.node) and (run is None or owner.id == run.id)
+    ]
 
 
-def _restoration(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> Restoration:
+def _restore_left(store: Store, wanted: RestoreRequest, row: Vm, owner: Run, kept: list[str]) -> str:
+    """Restore one; adds to `kept` what stays in its guest."""
+    context = _left_context(store, wanted, row, owner)
+    done = restore_dead(context, wanted.choice, wanted.say)
+    if not done.lab_ended and dataset_exists(store, context.study, row):
+        kept.append(_kept(context, str(wanted.inventory_for(owner))))
+    return done.words
+
+
+def _left_context(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> VmContext:
     """Raises VmHeld while the VM's run is alive, NotAtBaseline for a VM of another site."""
     if is_alive(owner):
         raise VmHeld(
@@ -183,8 +213,7 @@ def _restoration(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> R
             f"{row.name} may not be at baseline since {owner.name}, and belongs to the site {row.node}.",
             fix=f"There: vnuma restore --site {row.node} -i INVENTORY",
         )
-    inventory = wanted.inventory_for(owner)
-    return restoration_from_store(store, owner, row, inventory, choice=wanted.choice, say=wanted.say)
+    return context_in_store(store, owner, row, wanted.inventory_for(owner))
 
 
 def _marked(store: Store, inventory: Path, site: str | None) -> Iterator[VnumaError]:
@@ -208,7 +237,7 @@ def _marked(store: Store, inventory: Path, site: str | None) -> Iterator[VnumaEr
             )
 
 
-def _in_log(store: Store, log: Path, wanted: RestoreRequest) -> list[tuple[Unanswered, Target]]:
+def _in_log(store: Store, log: Path, wanted: RestoreRequest) -> list[Unanswered]:
     """What to undo from the log. Says why it may not be the original state: an altered log is still the only
     record. Raises InputError for a VM that the log does not have.
     """
@@ -219,20 +248,18 @@ def _in_log(store: Store, log: Path, wanted: RestoreRequest) -> list[tuple[Unans
             f"The audit log contains nothing to undo on {missing}.",
             fix="Remove the name: vnuma restore --from-audit FILE --dry-run lists all.",
         )
-    inventory = wanted.inventory or Path("inventory")
-    found = [(one, stored_target(inventory, one.vm_key, one.vm)) for one in left]
     problem = (verify_store(store) if log == audit_file(store.place) else verify_file(log)).problem
     if problem:
         wanted.say(f"Note      {problem.what} Compare the restored settings with a backup.")
-    return found
+    return left
 
 
-def _kept(work: Restoration, inventory: str) -> str:
-    vm, database = work.context.vm.name, work.context.study.dataset.database
+def _kept(context: VmContext, inventory: str) -> str:
+    vm, database = context.vm.name, context.study.dataset.database
     drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", inventory, "--limit", vm)
     values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
     return (
-        f"{vm}: database {database} is kept for vnuma run --resume {work.context.run.name}; to drop it: "
+        f"{vm}: database {database} is kept for vnuma run --resume {context.run.name}; to drop it: "
         f"{shlex.join((*drop, *values))}"
     )
 
@@ -314,7 +341,6 @@ def source_in_log(one: Unanswered, choice: Choice) -> Source:
     return Source(
         vm_key=one.vm_key,
         name=one.vm,
-        where=one.vm,
         run=one.run,
         rules=PowerRules.model_validate_json(noted[-1]) if noted else PowerRules(),
         choice=choice,
@@ -328,44 +354,45 @@ def source_in_log(one: Unanswered, choice: Choice) -> Source:
     )
 
 
-def plan_from_log(one: Unanswered, target: Target, choice: Choice) -> list[str]:
+def plan_from_log(one: Unanswered, wanted: RestoreRequest) -> list[str]:
     """What `restore_from_log` would change, by line. Raises what it raises before its first change."""
-    if target.vcenter is None:
-        return [_left_inside(one).what]
-    planned = VmRestoration(lambda: source_in_log(one, choice), target).plan().changes
+    target, source = _target_in_log(one, wanted), source_in_log(one, wanted.choice)
+    facts = facts_now(source, target)
+    planned = source.plan(facts, target).changes if facts else ()
     edits = [str(edit) for edit in planned if edit.setting != run_mark.LEASE_KEY]
     return [f"{one.vm}, left by {one.run}: {len(edits)} settings would be restored", *edits]
 
 
-def restore_from_log(
-    store: Store, one: Unanswered, target: Target, choice: Choice, say: Callable[[str], None]
-) -> str:
+def restore_from_log(store: Store, one: Unanswered, wanted: RestoreRequest) -> str:
     """Undo the log's changes, read them back, remove the mark; returns a sentence about it.
 
     What is inside its guest, a person sets. Raises VmHeld for a VM that another run has marked,
-    RestoreConflict when somebody else changed a setting and `choice` is `refuse`, NotAtBaseline when it could
-    not be restored and for settings inside the guest, which stay, and StoreError for a VM that was restored
-    but whose log could not be written.
+    RestoreConflict when somebody else changed a setting and the choice is `refuse`, NotAtBaseline when it
+    could not be restored, also for bugs, and for settings inside the guest, which stay; StoreError for a VM
+    that was restored but whose log could not be written.
     """
-    if target.vcenter is None:
-        raise _left_inside(one)
+    target = _target_in_log(one, wanted)
     unwritten = list[StoreError]()
     # A line that cannot be written must not prevent a restore.
     journal = Journal(store, one.vm_key, one.vm, run_name=one.run, on_store_error=unwritten.append)
 
     def tell(_tries: int, error: EnvironmentProblem, pause: float) -> None:
-        say(f"{RESTORING} {one.vm}: {error.what} Trying again in {pause:.0f} s.")
+        wanted.say(f"{RESTORING} {one.vm}: {error.what} Trying again in {pause:.0f} s.")
 
-    work = VmRestoration(lambda: source_in_log(one, choice), target, say)
     try:
-        done = work.restore(home_folder(), apply.no_fence, journal, tell)
+        done = restore_vm(
+            partial(source_in_log, one, wanted.choice),
+            target,
+            journal,
+            home=home_folder(),
+            fence=apply.no_fence,
+            tell=tell,
+            say=wanted.say,
+        )
     except (NotAtBaseline, VmHeld):
         raise
-    except VnumaError as error:
-        raise NotAtBaseline(
-            f"{one.vm} may not be at its baseline: {error.what}",
-            fix="Fix the cause, then repeat the command.",
-        ) from error
+    except Exception as error:
+        raise possibly_changed(one.vm, error, "repeat the command.") from error
     settings = sum(edit.setting not in (run_mark.LEASE_KEY, "power") for edit in done.changes)
     words = f"{one.vm}: {settings} settings restored from the audit log, {done.power}"
     journal.note(_DONE, words)
@@ -375,6 +402,14 @@ def restore_from_log(
         raise _left_inside(one)
     database = next((edit.after for edit in one.edits if edit.setting == DATABASE), None)
     return f"{words}; database {database} stays in its SQL Server" if database else words
+
+
+def _target_in_log(one: Unanswered, wanted: RestoreRequest) -> Target:
+    """Raises NotAtBaseline for a target without a VM, and InputError for one that the inventory lacks."""
+    target = stored_target(wanted.inventory or Path("inventory"), one.vm_key, one.vm)
+    if target.vcenter is None:
+        raise _left_inside(one)
+    return target
 
 
 def _left_inside(one: Unanswered) -> NotAtBaseline:

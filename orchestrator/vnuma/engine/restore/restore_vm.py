@@ -37,7 +37,8 @@ Choice = Literal["refuse", "theirs", "baseline"]
 
 @dataclass(frozen=True)
 class Restored:
-    """The result of a restore: `equal` of `settings` read back equal, and what was changed.
+    """The result of a restore: `equal` of `settings` read back equal, and what was changed. Of a plan, only
+    what a restore would change.
 
     `power` is the power state, None where nothing powers it. `begun`: whether the run had started on it.
     `lab_ended`: it was a VM of a lab that exists no more.
@@ -66,14 +67,6 @@ class Restored:
 
 
 @dataclass(frozen=True)
-class RestorePlan:
-    """What a restore would change now, in the same form as the changes it reports."""
-
-    changes: tuple[Edit, ...] = ()
-    powered_off: bool = False
-
-
-@dataclass(frozen=True)
 class Difference:
     """A setting that differs from the baseline, and who changed it: "us" or "somebody else"."""
 
@@ -99,8 +92,6 @@ class Source:
 
     vm_key: str
     name: str
-    where: str
-    """The VM as messages name it when it is not found."""
     run: str
     rules: PowerRules
     """The study's deadlines and its way to shut a guest down."""
@@ -130,6 +121,10 @@ class Source:
     proves: Callable[[Session, VmRef], bool] = lambda _session, _ref: False
     """Whether the SQL Server that answers now runs inside the VM."""
 
+    def foreign(self, facts: VmFacts) -> list[ForeignChange]:
+        """Settings that somebody else changed."""
+        return conflicts(self.before(facts.settings), self.written, facts.settings)
+
     def settings(self, facts: VmFacts) -> Settings:
         """The settings to restore: those before, or with `theirs` those that somebody else changed.
 
@@ -138,32 +133,23 @@ class Source:
         foreign = self.foreign(facts)
         kept = kept_settings(self.name, foreign, self.choice, self.choose)
         # As written: 0 where vSphere chooses a number, which the VM's settings show too.
-        return {
-            **self.before(facts.settings),
-            **{item.setting: item.now for item in foreign if item.setting in kept},
-        }
+        theirs = {item.setting: item.now for item in foreign if item.setting in kept}
+        return {**self.before(facts.settings), **theirs}
 
-    def foreign(self, facts: VmFacts) -> list[ForeignChange]:
-        """Settings that somebody else changed."""
-        return conflicts(self.before(facts.settings), self.written, facts.settings)
+    def change(self, facts: VmFacts, settings: Settings | None = None) -> Change:
+        """The change that restores the VM, or brings it to these `settings`. Raises as `settings` does.
 
-    def change(self, facts: VmFacts) -> Change:
-        """The change that restores the VM. Raises RestoreConflict as `settings` does."""
-        return self.change_to(self.settings(facts), facts)
-
-    def change_to(self, settings: Settings, facts: VmFacts) -> Change:
-        """The change that brings the VM to these settings.
-
-        `settings` has no keys that typed fields own. Such a key is reset to its value before if it still has
+        Keys that typed fields own are not among them. Such a key is reset to its value before if it still has
         the value that this run wrote.
         """
-        before = self.before(facts.settings)
+        wanted = self.settings(facts) if settings is None else settings
+        before, now = self.before(facts.settings), facts.settings
         stored = tuple(
-            Edit(key, facts.settings[key], before.get(key))
+            Edit(key, now[key], before.get(key))
             for key, values in sorted(self.written.items())
-            if is_evidence(key) and facts.settings.get(key) in values - {None, before.get(key)}
+            if is_evidence(key) and now.get(key) in values - {None, before.get(key)}
         )
-        return Change((*change_back(facts.settings, settings), *stored))
+        return Change((*change_back(now, wanted), *stored))
 
     def held_by_another_run(self, facts: VmFacts) -> bool:
         """Whether another run has marked the VM and this one has not changed it: nothing needs restoring.
@@ -179,80 +165,93 @@ class Source:
             fix="Let that run restore it, then repeat the restore.",
         )
 
-    def plan(self, facts: VmFacts, target: Target) -> RestorePlan:
+    def plan(self, facts: VmFacts, target: Target) -> Restored:
         """What a restore would change now. While the VM is off, SQL Server's values are shown as unknown."""
         ours = facts.lease is not None and not self.foreign_mark(facts.lease)
         unmark = [Edit(run_mark.LEASE_KEY, self.run, None)] * ours
         if not self.is_known or self.held_by_another_run(facts):
-            return RestorePlan(tuple(unmark))
+            return Restored(self.name, changes=tuple(unmark))
         change = self.change(facts)
         server = sql_server(target) if self.inside and facts.power is Power.ON else None
         guest = [one.setting.planned(server, one.value) for one in self.inside]
         wanted = self.power or facts.power
-        power_edit = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
+        power = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
         cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF
-        edits = [*change, *(edit for edit, _ in guest if edit), *power_edit, *unmark]
-        return RestorePlan(tuple(edits), cycle and facts.power is not Power.OFF)
+        edits = (*change, *(edit for edit, _ in guest if edit), *power, *unmark)
+        return Restored(self.name, changes=edits, powered_off=cycle and facts.power is not Power.OFF)
 
-
-@dataclass(frozen=True)
-class VmRestoration:
-    """The restore of one VM. `source` is asked with the VM locked: what another process changed counts."""
-
-    source: Callable[[], Source]
-    target: Target
-    say: Callable[[str], None] = lambda _: None
-
-    def plan(self) -> RestorePlan:
-        """What `restore` would change now. Raises what it raises before its first change."""
-        source = self.source()
-        facts = self._facts(source)
-        return source.plan(facts, self.target) if facts else RestorePlan()
-
-    def differences(self) -> list[Difference]:
-        """How the VM differs from before now. Changes nothing."""
-        source = self.source()
-        facts = self._facts(source)
-        if facts is None:
-            return []
-        foreign = {item.setting for item in source.foreign(facts)}
+    def differences(self, facts: VmFacts) -> list[Difference]:
+        """How the VM differs from before."""
+        foreign = {item.setting for item in self.foreign(facts)}
         found = [
             Difference(edit.setting, edit.after, edit.before, by)
-            for edit in source.change_to(source.before(facts.settings), facts)
+            for edit in self.change(facts, self.before(facts.settings))
             for by in ["somebody else" if edit.setting in foreign else "us"]
         ]
-        if facts.power is not source.power:
-            found.append(Difference("power", str(source.power), str(facts.power), "somebody else or us"))
+        if facts.power is not self.power:
+            found.append(Difference("power", str(self.power), str(facts.power), "somebody else or us"))
         return found
 
-    def _facts(self, source: Source) -> VmFacts | None:
-        """The VM as it is now; None if it ended with its lab."""
-        with connect(vcenter(self.target)) as session:
-            if ended_with_its_lab(session, source.lab, source.vm_key):
-                return None
-            return read.read_vm(session, find_by_key(session, source.vm_key, source.where))
 
-    def restore(self, home: Path, fence: Fence, journal: Journal, tell: Tell) -> Restored:
-        """With the VM locked, compare it with the source, write the differences, read them back.
+def facts_now(source: Source, target: Target) -> VmFacts | None:
+    """The VM as it is now; None if it ended with its lab."""
+    with connect(vcenter(target)) as session:
+        if ended_with_its_lab(session, source.lab, source.vm_key):
+            return None
+        return read.read_vm(session, find_by_key(session, source.vm_key, source.name))
 
-        A session for each try, since vCenter may be away for a while; `tell` hears of each.
-        Raises RestoreConflict before the first change when somebody else changed something and `choice` is
-        `refuse`; any VnumaError or OSError when it fails.
-        """
-        known = self.source()
 
-        def once(_tries: int) -> Restored:
-            wait_s = patience_s(known.rules)
-            lock = vm_lock(home, known.vm_key, known.name, wait_s=wait_s, say=self.say)
-            with lock, connect(vcenter(self.target)) as session:
-                source = self.source()
-                if ended_with_its_lab(session, source.lab, source.vm_key):
-                    return Restored(source.name, lab_ended=True)
-                ref = find_by_key(session, source.vm_key, source.where)
-                switch = PowerSwitch(session, ref, source.rules, fence, journal, self.say)
-                return _VmWork(source, self.target, switch).done()
+def restore_vm(
+    source: Callable[[], Source],
+    target: Target,
+    journal: Journal,
+    *,
+    home: Path,
+    fence: Fence,
+    tell: Tell,
+    say: Callable[[str], None],
+) -> Restored:
+    """With the VM locked, compare it with the source, write the differences, read them back.
 
-        return retry_vcenter(once, VCenterRetry(known.rules.vcenter_retry_s), tell)
+    `source` is asked with the VM locked: what another process changed counts. A session for each try, since
+    vCenter may be away for a while; `tell` hears of each. Raises RestoreConflict before the first change when
+    somebody else changed something and the choice is `refuse`; any VnumaError or OSError when it fails.
+    """
+    known = source()
+
+    def once(_tries: int) -> Restored:
+        wait_s = patience_s(known.rules)
+        lock = vm_lock(home, known.vm_key, known.name, wait_s=wait_s, say=say)
+        with lock, connect(vcenter(target)) as session:
+            now = source()
+            if ended_with_its_lab(session, now.lab, now.vm_key):
+                return Restored(now.name, lab_ended=True)
+            ref = find_by_key(session, now.vm_key, now.name)
+            switch = PowerSwitch(session, ref, now.rules, fence, journal, say)
+            return _VmWork(now, target, switch).done()
+
+    return retry_vcenter(once, VCenterRetry(known.rules.vcenter_retry_s), tell)
+
+
+def wanted_power(before: Power | None, made: Sequence[Edit], now: Power) -> Power:
+    """The power state before the run; where it did not change that, the one before this restore's edits."""
+    ours = [Power(str(edit.before)) for edit in made if edit.setting == "power"]
+    return before or (ours[0] if ours else now)
+
+
+def is_asked_off(lines: Sequence[AuditLine]) -> bool:
+    """Whether the last of a run's power changes asks the guest to shut down, however that ended."""
+    return bool(lines) and lines[-1].change[0]["after"] == str(Power.OFF)
+
+
+def was_left_off(lines: Sequence[AuditLine], made: Sequence[Edit], wanted: Power) -> bool:
+    """Whether a VM that has to be on was last powered off by us, or its guest was asked to by the run.
+
+    `lines` are the run's power changes, `made` what this restore has changed.
+    """
+    power = [edit.after for edit in (*edits_of(lines), *made) if edit.setting == "power"]
+    last_off = power[-1:] == [str(Power.OFF)] or (not made and is_asked_off(lines))
+    return last_off and wanted is Power.ON
 
 
 @dataclass
@@ -268,11 +267,6 @@ class _VmWork:
     switch: PowerSwitch
     restart: dict[Baselined, bool] = field(default_factory=dict)
 
-    @property
-    def made(self) -> list[Edit]:
-        """What was changed so far."""
-        return self.switch.journal.made
-
     def read(self) -> VmFacts:
         """The VM as it is now."""
         return read.read_vm(self.switch.session, self.switch.ref)
@@ -287,10 +281,16 @@ class _VmWork:
         if not source.is_known or source.held_by_another_run(facts):
             outcome = Restored(source.name, power=facts.power)
         else:
-            with not_left_off(switch, self._run_left_it_off):
+            with not_left_off(switch, self._left_off):
                 outcome = self._restore_all(facts)
         self._unmark()
-        return replace(outcome, changes=net(self.made), powered_off=POWER_OFF[0] in self.made)
+        made = switch.journal.made
+        return replace(outcome, changes=net(made), powered_off=POWER_OFF[0] in made)
+
+    def _left_off(self) -> bool:
+        made = self.switch.journal.made
+        wanted = wanted_power(self.source.power, made, self.read().power)
+        return was_left_off(self.source.power_lines(), made, wanted)
 
     def _unmark(self) -> None:
         """Remove the run's own mark. Retries if somebody writes to the VM meanwhile.
@@ -316,10 +316,11 @@ class _VmWork:
 
     def _restore_all(self, facts: VmFacts) -> Restored:
         source, switch = self.source, self.switch
-        wanted = self._wanted_power(facts)
+        wanted = wanted_power(source.power, switch.journal.made, facts.power)
         source.settings(facts)  # a conflict already: nothing is touched
         facts = self._after_shutdown(facts)
-        self._set_during_this_boot(facts)
+        if source.inside:
+            self._set_during_this_boot(facts)
         if planned := source.change(facts):
             switch.say(f"restoring {len(planned.edits)} settings of {facts.name}")
         _, facts = write_settings(switch, "restore", facts, source.change, back_on=wanted is Power.ON)
@@ -330,7 +331,8 @@ class _VmWork:
                 fix=f"vnuma restore {source.name}",
             )
         checked = sum(not is_evidence(name) for name in source.settings(facts))
-        facts = self._set_what_was_left(facts)
+        if source.inside:
+            facts = self._set_what_was_left(facts)
         if wanted is Power.ON and facts.power is not Power.ON:
             switch.say(f"powering {source.name} on")
             switch.on_again(facts.host_moid)
@@ -343,18 +345,13 @@ class _VmWork:
             checked += len(source.inside)
         return Restored(source.name, checked, checked, state)
 
-    def _wanted_power(self, facts: VmFacts) -> Power:
-        """The power state before the run; where it did not change that, the one before this restore."""
-        ours = [Power(str(edit.before)) for edit in self.made if edit.setting == "power"]
-        return self.source.power or (ours[0] if ours else facts.power)
-
     def _after_shutdown(self, facts: VmFacts) -> VmFacts:
         """The VM after a shutdown that this run requested: one still pending would undo the restore.
 
         Raises ShutdownTimeout.
         """
         lines = self.source.power_lines()
-        if facts.power is not Power.ON or not _asks_off(lines):
+        if facts.power is not Power.ON or not is_asked_off(lines):
             return facts
         since_s = (utc_now() - lines[-1].at).total_seconds()
         # else it was rebooted since the request
@@ -362,13 +359,6 @@ class _VmWork:
         if pending and self.switch.is_late():
             self.switch.await_off()
         return self.read()
-
-    def _run_left_it_off(self) -> bool:
-        """Whether it was on before the run, which last powered it off, or asked its guest to."""
-        lines = self.source.power_lines()
-        made = [edit.after for edit in (*edits_of(lines), *self.made) if edit.setting == "power"]
-        last_off = made[-1:] == [str(Power.OFF)] or (not self.made and _asks_off(lines))
-        return last_off and self._wanted_power(self.read()) is Power.ON
 
     def _is_our_server(self, facts: VmFacts) -> bool:
         return facts.power is Power.ON and self.source.proves(self.switch.session, self.switch.ref)
@@ -379,7 +369,7 @@ class _VmWork:
 
     def _set_during_this_boot(self, facts: VmFacts) -> None:
         """Set SQL Server's settings, so that the power-cycle for the shape makes them effective."""
-        if self.source.inside and self._is_our_server(facts):
+        if self._is_our_server(facts):
             for one in self.source.inside:
                 with suppress(AttemptFailed, EnvironmentProblem):  # raised later
                     self._set(one)
@@ -395,10 +385,7 @@ class _VmWork:
         for one in late:
             wait_for_server(sql_server(self.target), self.source.rules.sql_timeout_s)
             self._set(one)
-        if not self.source.inside:
-            return facts
-        facts = self.read()
-        if any(self.restart.values()) and facts.power is Power.ON:
+        if any(self.restart.values()) and self.read().power is Power.ON:
             self.switch.off(back_on=True)
         return self.read()
 
@@ -416,7 +403,3 @@ class _VmWork:
 def about_power(lines: Sequence[AuditLine]) -> list[AuditLine]:
     """Those about the VM's power, including failures."""
     return [line for line in lines if any(edit["setting"] == "power" for edit in line.change)]
-
-
-def _asks_off(lines: Sequence[AuditLine]) -> bool:
-    return bool(lines) and lines[-1].change[0]["after"] == str(Power.OFF)

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vnuma.engine.access.context import VmContext, study_of
-from vnuma.engine.access.guest_shell import PlayedShell
-from vnuma.engine.access.target import Target
-from vnuma.engine.lease.supervision import (
-    is_alive,
-    refuse_if_alive,
-    release_dead_supervisor,
-    stop_unless_worked_on,
-)
-from vnuma.engine.restore.restore import Restoration
+from vnuma.engine.lease.supervision import refuse_if_alive
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.run.run_outcome import naming_all
-from vnuma.errors import NotAtBaseline
-from vnuma.store import cells, runs
+from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 
@@ -64,35 +52,3 @@ def _what_it_did(progress: Progress) -> str:
         if outcome != "valid"
     ]
     return "; ".join(busy or ended) or "no cell was under way"
-
-
-def restore_after_death(
-    store: Store, targets: Mapping[str, Target], inventory: Path, site: str | None = None
-) -> list[str]:
-    """Restore those of the site's VMs that a dead run left changed; returns sentences about it.
-
-    `inventory` is where the targets were read.
-    Raises NotAtBaseline or RestoreConflict when one cannot be restored, since it must not be studied then.
-    """
-    said: list[str] = []
-    away: list[NotAtBaseline] = []
-    with store.read() as connection:
-        left = cells.unrestored(connection)
-    for vm, run in left:
-        if vm.name not in targets or vm.node != site or is_alive(run):
-            continue
-        with store.read() as connection:
-            study = study_of(connection, run)
-        release_dead_supervisor(store, run)
-        try:
-            shell = PlayedShell(vm.name, inventory)
-            context = VmContext(store, run, study, vm, targets[vm.name], task_shell=shell)
-            done = Restoration(context).restore()
-        except NotAtBaseline as error:
-            away.append(error)
-            continue
-        stop_unless_worked_on(store, run)
-        said.append(f"Restored  {done.words} (left by {run.name}, whose controller died)")
-    if away:
-        raise naming_all(away)
-    return said

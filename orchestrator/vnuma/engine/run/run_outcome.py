@@ -116,15 +116,6 @@ def worst_of(problems: Sequence[Exception]) -> Exception:
     return min(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
 
 
-def naming_all(away: Sequence[NotAtBaseline]) -> NotAtBaseline:
-    """One error for several VMs: the first, with the messages about the others."""
-    if len(away) == 1:
-        return away[0]
-    told = type(away[0])("\n".join(error.what for error in away), fix=away[0].fix)
-    told.bug = next((error.bug for error in away if error.bug), None)
-    return told
-
-
 def _missing(progress: Progress) -> CellsMissing:
     """The error for cells without a valid attempt, by VMs that need a person, or by their attempts."""
     run, again = progress.run.name, resume_command(progress.run)

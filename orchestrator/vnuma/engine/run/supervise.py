@@ -25,17 +25,22 @@ from vnuma.engine.access.secrets import Private, remember, remembered_secrets, r
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
-from vnuma.engine.restore.restore import Restoration, possibly_changed, restore_abandoned
+from vnuma.engine.restore.restore import (
+    naming_all,
+    possibly_changed,
+    restore_abandoned,
+    restore_each,
+    restore_target,
+)
 from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run.oversight import Oversight, Watch, Work, stop_signals
 from vnuma.engine.run.progress import Progress, progress_of, progress_of_part, restoring
-from vnuma.engine.run.run_outcome import RunOutcome, naming_all, restore_command, state_at_end, worst_of
+from vnuma.engine.run.run_outcome import RunOutcome, restore_command, state_at_end
 from vnuma.engine.run.sites import end_of_part, open_sites
 from vnuma.engine.run.start import take_over_targets
 from vnuma.errors import (
     EnvironmentProblem,
     LeaseLost,
-    NotAtBaseline,
     StoreAway,
     StoreError,
     StoreUnwritable,
@@ -251,8 +256,7 @@ def _to_its_end(over: Oversight) -> RunOutcome:
         shut = None if asked.count else _closed(work)
         progress = over.look() if lost else _close(over, problems)
     except Exception as error:
-        away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
-        raise (naming_all(away) if away else worst_of([*problems, error])) from error
+        raise naming_all([*problems, error]) from error
     return RunOutcome(progress, tuple(restored), tuple(problems), asked.count > 0, output, shut)
 
 
@@ -262,8 +266,6 @@ def restore_vms(work: Work, watch: Watch = lambda _: None) -> tuple[list[Restore
     `watch` gets the VM being restored, and each retry where vCenter does not answer.
     """
     store, run, targets = work.store, work.run, work.targets
-    restored: list[Restored] = []
-    problems: list[Exception] = []
     try:
         with store.read() as connection:
             ours = [row for row in leases.vms_of_run(connection, run.id) if row.name in targets]
@@ -273,19 +275,21 @@ def restore_vms(work: Work, watch: Watch = lambda _: None) -> tuple[list[Restore
         first = error.fix if isinstance(error, VnumaError) else None
         lost.fix = f"{first or 'Fix the store.'} Otherwise: {restore_command(run)}"
         return [], [lost]
-    for row in rows:
+
+    def restored(row: Vm) -> Restored | None:
         say = partial(_show_restoring, store, run, row.name, watch)
         say("")
+        shell = PlayedShell(row.name, work.inventory)
+        context = VmContext(store, run, work.study, row, targets[row.name], task_shell=shell)
         try:
-            shell = PlayedShell(row.name, work.inventory)
-            context = VmContext(store, run, work.study, row, targets[row.name], task_shell=shell)
-            restored.append(Restoration(context, say=say).restore())
-        except LeaseLost as error:
-            if not _was_restored(store, run, row.vm_key):
-                problems.append(error)
-        except VnumaError as error:
-            problems.append(error)
-    return restored, problems
+            return restore_target(context, say=say)
+        except LeaseLost:
+            if _was_restored(store, run, row.vm_key):
+                return None
+            raise
+
+    done, problems = restore_each(partial(restored, row) for row in rows)
+    return [one for one in done if one], [*problems]
 
 
 def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
