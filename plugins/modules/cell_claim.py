@@ -46,7 +46,7 @@ attempt:
   description: The attempt, to be handed to the other actions.
   type: dict
   returned: when claimed, and of a VM in check mode
-  sample: {id: 7, cell_id: 3, number: 1, token: 2, arm: 4x4, label: 4x4, block: 1}
+  sample: {id: 7, cell_id: 3, number: 1, token: 2, arm: 4x4, label: 4x4, block: 1, position: 0}
 why:
   description: Why no cell was claimed. In check mode, which cell is next.
   type: str

@@ -20,7 +20,6 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
-from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.restore.restore import restore_target
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.next_cell import claim_next_cell
@@ -99,15 +98,14 @@ class Steps:
             runs.set_run_state(connection, self.run.id, RunState.RUNNING)
         return taken
 
-    def shape(self, context: VmContext) -> Attempt:
+    def shape(self, context: VmContext) -> Claim:
         """Claim the next cell and bring the VM into its shape; it is off then."""
-        claimed = claim_next_cell(context)
-        assert isinstance(claimed, Claim), claimed
-        attempt = Attempt.of(claimed)
+        attempt = claim_next_cell(context)
+        assert isinstance(attempt, Claim), attempt
         shape_cell(context, attempt)
         return attempt
 
-    def measure(self, context: VmContext) -> Attempt:
+    def measure(self, context: VmContext) -> Claim:
         """The next cell, from its shape to its last sample."""
         attempt = self.shape(context)
         self._measure_shaped(context, attempt)
@@ -115,13 +113,12 @@ class Steps:
 
     def measure_all(self, context: VmContext) -> str:
         """Every cell that is left; returns why none is left."""
-        while isinstance(claimed := claim_next_cell(context), Claim):
-            attempt = Attempt.of(claimed)
+        while isinstance(attempt := claim_next_cell(context), Claim):
             shape_cell(context, attempt)
             self._measure_shaped(context, attempt)
-        return claimed.why
+        return attempt.why
 
-    def _measure_shaped(self, context: VmContext, attempt: Attempt) -> None:
+    def _measure_shaped(self, context: VmContext, attempt: Claim) -> None:
         boot_cell(context, attempt)
         ready_cell(context, attempt)
         prepare_cell(context, attempt)

@@ -16,7 +16,6 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
-from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.errors import InputError, VnumaError
 from vnuma.lab import faults
@@ -36,7 +35,7 @@ CLUSTER: dict[str, Any] = {
     "hosts": [{"name": "esx01", "cluster": "c1"}, {"name": "esx02", "cluster": "c1"}],
 }
 
-Step = Callable[[VmContext, Attempt], object]
+Step = Callable[[VmContext, Claim], object]
 CELL: dict[str, Step] = {
     "shape": shape_cell,
     "boot": boot_cell,
@@ -271,9 +270,8 @@ def test_a_fault_says_what_happened_where_and_what_to_do(tmp_path: Path, lab: La
     power = HASTY | {DEADLINES[name]: 2 for name in DEADLINES if name == kind}
     steps = Steps.prepared(tmp_path / "a", running, power=power, all_arms={"affinity": "none"})
     context = steps.take()
-    claimed = claim_next_cell(context)
-    assert isinstance(claimed, Claim)
-    attempt = Attempt.of(claimed)
+    attempt = claim_next_cell(context)
+    assert isinstance(attempt, Claim)
 
     with pytest.raises(VnumaError) as told:
         _cell(context, attempt, before, lambda: running.fault(kind, **fields))
@@ -292,9 +290,8 @@ def test_a_log_that_cannot_be_had_says_why_and_costs_no_cell(
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     context = steps.take()
-    claimed = claim_next_cell(context)
-    assert isinstance(claimed, Claim)
-    attempt = Attempt.of(claimed)
+    attempt = claim_next_cell(context)
+    assert isinstance(attempt, Claim)
 
     _cell(context, attempt, "boot", lambda: running.fault(kind))
 
@@ -305,7 +302,7 @@ def test_a_log_that_cannot_be_had_says_why_and_costs_no_cell(
     assert stored.outcome is Outcome.VALID
 
 
-def _cell(context: VmContext, attempt: Attempt, before: str, strike: Callable[[], None]) -> None:
+def _cell(context: VmContext, attempt: Claim, before: str, strike: Callable[[], None]) -> None:
     """A cell step by step, struck before one of them."""
     for name, step in CELL.items():
         if name == before:

@@ -19,7 +19,7 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.measure_cell import Turn, measure_turn
-from vnuma.engine.lease.attempt import Attempt, step
+from vnuma.engine.lease.attempt import step
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.errors import ConnectionDropped, EnvironmentProblem, SqlFailed
 from vnuma.sqlserver.client.connect import SqlServer, connect
@@ -39,11 +39,11 @@ def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: La
     claimed = claim_next_cell(context)
     assert isinstance(claimed, Claim)
 
-    with pytest.raises(ZeroDivisionError), step(context, Attempt.of(claimed), "measure"):
+    with pytest.raises(ZeroDivisionError), step(context, claimed, "measure"):
         _ = 1 / 0
 
     with steps.store.read() as connection:
-        attempt = attempts.get_attempt(connection, claimed.attempt_id)
+        attempt = attempts.get_attempt(connection, claimed.id)
     assert (attempt.outcome, attempt.reason) == (Outcome.FAILED, "zero_division_error")
     assert "division by zero" in str(attempt.detail)
 
@@ -81,7 +81,7 @@ def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
         for iteration, how in enumerate(cut, 1):
             bench = CutBench(replace(server, port=between.port), between, how)
             with pytest.raises(SqlFailed if how is None else ConnectionDropped):
-                measure_turn(context, Attempt.of(claimed), bench, Turn(10, "client", iteration, warmup=False))
+                measure_turn(context, claimed, bench, Turn(10, "client", iteration, warmup=False))
 
     reasons = [stored.sample.reason for stored in steps.samples]
     assert all(reason is not None for reason in reasons)

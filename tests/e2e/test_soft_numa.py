@@ -22,13 +22,13 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.audit.log import audit_lines, journal_of
 from vnuma.engine.cell.boot import GuestView, boot_cell, ready_cell
 from vnuma.engine.instance.sql_settings import SOFT_NUMA, Boot, read_baseline
-from vnuma.engine.lease.attempt import Attempt, finish
+from vnuma.engine.lease.attempt import finish
 from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.errors import NotAtBaseline, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance.server_configuration import SoftNuma, read_soft_numa
 from vnuma.store import leases
-from vnuma.store.rows import Outcome
+from vnuma.store.rows import Claim, Outcome
 
 ON = SoftNuma(True, True)
 ARMS = [{"topology": "1x16", "soft_numa": "on"}, {"topology": "1x16", "name": "whole", "soft_numa": "off"}]
@@ -46,7 +46,7 @@ def state(steps: Steps) -> SoftNuma | None:
         return read_soft_numa(connection)
 
 
-def boot(context: VmContext, attempt: Attempt) -> GuestView:
+def boot(context: VmContext, attempt: Claim) -> GuestView:
     """Power on and look; the attempt counts."""
     boot_cell(context, attempt)
     seen = ready_cell(context, attempt)

@@ -31,7 +31,6 @@ from vnuma.engine.cell.boot import ready_cell
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import take_over_unshaped
-from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.restore import restore
 from vnuma.engine.restore.restore import (
     baseline_values,
@@ -49,7 +48,7 @@ from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError, WrongServer
 from vnuma.store import cells, facts, leases, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import RestoreOutcome
+from vnuma.store.rows import Claim, RestoreOutcome
 from vnuma.workloads.page_cache import scripts as scripts
 from vnuma.workloads.shell import Output, linux_question
 
@@ -178,11 +177,11 @@ def test_another_machine_under_the_name_is_not_written_to(machine: Machine, tmp_
     assert machine.setting("transparent_hugepages") == "never"
 
 
-def new_attempt(machine: Machine) -> Attempt:
+def new_attempt(machine: Machine) -> Claim:
     """A claimed cell of the machine."""
     with machine.store.write() as connection:
         cells.add_cells(connection, machine.leased.vm.id, [PlannedCell(0, 1, "local", "local")])
-    return Attempt.of(claim(machine.store, machine.leased))
+    return claim(machine.store, machine.leased)
 
 
 def test_a_guest_that_ended_with_its_lab_is_not_looked_for(

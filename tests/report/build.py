@@ -218,10 +218,8 @@ def _run_cell(
         lost = lost or (Lost(), Lost(), Lost())
     for attempt in lost:
         claim = _claim(conn, run, vm, token)
-        samples.add_samples(conn, claim.attempt_id, token, list(_absurd(study)))
-        attempts.finish(
-            conn, claim.attempt_id, token, attempt.outcome, reason=attempt.reason, detail=attempt.detail
-        )
+        samples.add_samples(conn, claim.id, token, list(_absurd(study)))
+        attempts.finish(conn, claim.id, token, attempt.outcome, reason=attempt.reason, detail=attempt.detail)
     if key not in story.given_up:
         _write_boot(conn, study, story, _claim(conn, run, vm, token), token)
 
@@ -236,7 +234,7 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
     arm = study.arm(claim.arm)
     assert isinstance(arm.topology, Topology)
     prediction = predict_for(story, arm.topology.cores_per_socket)
-    attempt = claim.attempt_id
+    attempt = claim.id
     attempts.save_plan(
         conn,
         attempt,
@@ -280,9 +278,7 @@ def _samples(study: Study, story: Story, claim: Claim) -> Any:
     for size in study.workload.sizes:
         for form in study.workload.forms:
             middle = ms(claim.label, claim.block, size, form)
-            timed = enumerate(
-                _iterations(middle, story.within_sd, f"{claim.attempt_id}/{size}/{form}"), start=1
-            )
+            timed = enumerate(_iterations(middle, story.within_sd, f"{claim.id}/{size}/{form}"), start=1)
             for iteration, warmup, value in [(1, True, middle * 1.1), *((n, False, ms) for n, ms in timed)]:
                 moment += timedelta(seconds=1)
                 network = 0.93 if form == "client" else 0.001

@@ -25,7 +25,7 @@ def counted(store: Store, *boots: object) -> Contention | str:
         for boot in boots:
             claim = cells.claim_next(conn, vm.id, lease.token, 3, exclusive_host=False)
             assert isinstance(claim, Claim)
-            facts.add_attempt_facts(conn, claim.attempt_id, lease.token, {"counters": {"vm": boot}})
+            facts.add_attempt_facts(conn, claim.id, lease.token, {"counters": {"vm": boot}})
             cells.interrupt_attempts(conn, vm.id, lease.token)
         assert attempts.lines_of_run(conn, run.id) or not boots
     return contention(load_run(store, run.name), vm)

@@ -27,14 +27,14 @@ def test_what_an_attempt_was_and_saw_is_read_back(store: Store) -> None:
     with store.write() as conn:
         attempts.save_plan(
             conn,
-            got.attempt_id,
+            got.id,
             leased.token,
             intended={"topology": "2x8"},
             change=[["numCoresPerSocket", 16, 8]],
             predicted={"nodes": 2, "confidence": "low"},
         )
-        attempts.save_effective(conn, got.attempt_id, leased.token, {"nodes": None})
-        attempts.set_step(conn, got.attempt_id, leased.token, "guest_ready")
+        attempts.save_effective(conn, got.id, leased.token, {"nodes": None})
+        attempts.set_step(conn, got.id, leased.token, "guest_ready")
     with store.read() as conn:
         (attempt,) = attempts.attempts_of_run(conn, leased.run.id)
     assert (attempt.intended, attempt.predicted) == (
@@ -54,8 +54,8 @@ def test_lines_and_changes_say_what_order_and_restore_need_without_other_documen
     first = claim(store, leased)
     with store.write() as conn:
         change = [{"setting": "numCPUs", "after": 8}]
-        attempts.save_plan(conn, first.attempt_id, leased.token, intended=None, change=change, predicted=None)
-        attempts.finish(conn, first.attempt_id, leased.token, Outcome.FAILED, reason="tools_timeout")
+        attempts.save_plan(conn, first.id, leased.token, intended=None, change=change, predicted=None)
+        attempts.finish(conn, first.id, leased.token, Outcome.FAILED, reason="tools_timeout")
     second = claim(store, leased)
 
     with store.read() as conn:
@@ -63,8 +63,8 @@ def test_lines_and_changes_say_what_order_and_restore_need_without_other_documen
         changes = attempts.changes_of_vm(conn, leased.vm.id)
 
     assert [(line.id, line.outcome, line.reason) for line in lines] == [
-        (first.attempt_id, Outcome.FAILED, "tools_timeout"),
-        (second.attempt_id, None, None),
+        (first.id, Outcome.FAILED, "tools_timeout"),
+        (second.id, None, None),
     ]
     assert changes == ([{"setting": "numCPUs", "after": 8}],)
 
@@ -95,7 +95,7 @@ def test_the_cell_follows_its_attempt(store: Store, outcome: Outcome, state: Cel
     got = claim(store, leased)
     reason = None if outcome is Outcome.VALID else "sql_timeout"
     with store.write() as conn:
-        attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason, detail="after 10 min")
+        attempts.finish(conn, got.id, leased.token, outcome, reason=reason, detail="after 10 min")
     with store.read() as conn:
         (attempt,) = attempts.attempts_of_run(conn, leased.run.id)
         (cell,) = cells.cells_of_run(conn, leased.run.id)
@@ -112,9 +112,9 @@ def test_seconds_are_added_up_by_stage(store: Store, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(attempts, "utc_now", lambda: next(moments))
     for step in ("power_on", "measure", "measure 500 x 500, client", "measure sentinel"):
         with store.write() as conn:
-            attempts.set_step(conn, got.attempt_id, leased.token, step)
+            attempts.set_step(conn, got.id, leased.token, step)
     with store.write() as conn:
-        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+        attempts.finish(conn, got.id, leased.token, Outcome.VALID)
 
     with store.read() as conn:
         (attempt,) = attempts.attempts_of_run(conn, leased.run.id)
@@ -128,7 +128,7 @@ def test_an_outcome_without_a_result_needs_a_reason(store: Store) -> None:
     got = claim(store, leased)
     for outcome, reason in ((Outcome.FAILED, None), (Outcome.VALID, "why")):
         with pytest.raises(ValueError, match="with a reason"), store.write() as conn:
-            attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason)
+            attempts.finish(conn, got.id, leased.token, outcome, reason=reason)
 
 
 def test_nothing_is_added_to_an_ended_attempt(store: Store) -> None:
@@ -136,11 +136,11 @@ def test_nothing_is_added_to_an_ended_attempt(store: Store) -> None:
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     with store.write() as conn:
-        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+        attempts.finish(conn, got.id, leased.token, Outcome.VALID)
     writes: list[Callable[[Connection], None]] = [
-        lambda conn: sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(1)),
-        lambda conn: attempts.set_step(conn, got.attempt_id, leased.token, "late"),
-        lambda conn: attempts.finish(conn, got.attempt_id, leased.token, Outcome.FAILED, reason="late"),
+        lambda conn: sample_rows.add_samples(conn, got.id, leased.token, samples(1)),
+        lambda conn: attempts.set_step(conn, got.id, leased.token, "late"),
+        lambda conn: attempts.finish(conn, got.id, leased.token, Outcome.FAILED, reason="late"),
     ]
     for write in writes:
         with pytest.raises(StoreError, match="already ended"), store.write() as conn:
@@ -153,20 +153,20 @@ def test_evidence_that_comes_late_completes_an_ended_attempt_and_changes_nothing
     other = new_vm(store, leased.run, key="vc/2", name="sql17", host="esx02")
     got = claim(store, leased)
     with store.write() as conn:
-        attempts.save_effective(conn, got.attempt_id, leased.token, {"log": None})
-        facts.add_attempt_facts(conn, got.attempt_id, leased.token, {"log": {"owed": 1}})
-        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+        attempts.save_effective(conn, got.id, leased.token, {"log": None})
+        facts.add_attempt_facts(conn, got.id, leased.token, {"log": {"owed": 1}})
+        attempts.finish(conn, got.id, leased.token, Outcome.VALID)
         leases.raise_token(conn, "vc/1", leased.run.id)
         owed = facts.last_of_vm(conn, leased.run.id, "vc/1", "log")
     assert owed is not None
-    assert (owed.key, owed.attempt_id) == ("owed", got.attempt_id)
+    assert (owed.key, owed.id) == ("owed", got.id)
 
     with store.write() as conn:
-        attempts.amend_effective(conn, got.attempt_id, {"log": "late"})
-        facts.add_late_facts(conn, got.attempt_id, "log", {"late": 2})
+        attempts.amend_effective(conn, got.id, {"log": "late"})
+        facts.add_late_facts(conn, got.id, "log", {"late": 2})
 
     with store.read() as conn:
-        attempt = attempts.get_attempt(conn, got.attempt_id)
+        attempt = attempts.get_attempt(conn, got.id)
         last = facts.last_of_vm(conn, leased.run.id, "vc/1", "log")
         assert facts.last_of_vm(conn, leased.run.id, other.vm.vm_key, "log") is None
     assert (attempt.outcome, attempt.effective) == (Outcome.VALID, {"log": "late"})
@@ -187,7 +187,7 @@ def test_a_cell_has_one_valid_attempt(store: Store) -> None:
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     with store.write() as conn:
-        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+        attempts.finish(conn, got.id, leased.token, Outcome.VALID)
     with pytest.raises(StoreError, match="violates its rules"), store.write() as conn:
         conn.execute(
             insert(tables.attempt),
@@ -211,8 +211,8 @@ def test_samples_come_back_as_they_were_measured(store: Store) -> None:
     )
     written = [*samples(1, first=0, warmup=True), *samples(3), failed]
     with store.write() as conn:
-        sample_rows.add_samples(conn, got.attempt_id, leased.token, written[2:])
-        sample_rows.add_samples(conn, got.attempt_id, leased.token, written[:2])
+        sample_rows.add_samples(conn, got.id, leased.token, written[2:])
+        sample_rows.add_samples(conn, got.id, leased.token, written[:2])
     with store.read() as conn:
         stored = list(sample_rows.iter_samples(conn, leased.run.id))
         assert len(list(sample_rows.iter_samples(conn, leased.run.id))) == len(stored) == 5
@@ -228,8 +228,8 @@ def test_samples_say_which_attempt_counts(store: Store) -> None:
     for outcome, reason in ((Outcome.INTERRUPTED, "interrupted"), (Outcome.VALID, None)):
         got = claim(store, leased)
         with store.write() as conn:
-            sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(2))
-            attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason)
+            sample_rows.add_samples(conn, got.id, leased.token, samples(2))
+            attempts.finish(conn, got.id, leased.token, outcome, reason=reason)
     with store.read() as conn:
         stored = list(sample_rows.iter_samples(conn, leased.run.id))
     assert [item.attempt_outcome for item in stored] == [Outcome.INTERRUPTED] * 2 + [Outcome.VALID] * 2
@@ -241,10 +241,10 @@ def test_only_the_runs_own_samples_are_read(store: Store) -> None:
         leased = new_vm(store, key=key, arms=1, host=key)
         got = claim(store, leased)
         with store.write() as conn:
-            sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(2))
+            sample_rows.add_samples(conn, got.id, leased.token, samples(2))
     with store.read() as conn:
         assert len(list(sample_rows.iter_samples(conn, leased.run.id))) == 2
-        assert {item.attempt_id for item in sample_rows.iter_samples(conn, leased.run.id)} == {got.attempt_id}
+        assert {item.attempt_id for item in sample_rows.iter_samples(conn, leased.run.id)} == {got.id}
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_the_database_refuses_impossible_samples(store: Store, wrong: dict[str, 
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     row = {
-        "attempt_id": got.attempt_id,
+        "attempt_id": got.id,
         "workload": "cross_join",
         "size": 2000,
         "form": "rows",
@@ -285,7 +285,7 @@ def test_a_sample_is_written_once(store: Store) -> None:
     got = claim(store, leased)
 
     def again(conn: Connection) -> None:
-        sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(1))
+        sample_rows.add_samples(conn, got.id, leased.token, samples(1))
 
     with store.write() as conn:
         again(conn)
@@ -325,7 +325,7 @@ def test_a_time_without_a_zone_is_refused(store: Store) -> None:
     got = claim(store, leased)
     naive = Sample("cross_join", 1, "rows", 1, False, START.replace(tzinfo=None), elapsed_ms=1.0)
     with pytest.raises(Exception, match="without a time zone"), store.write() as conn:
-        sample_rows.add_samples(conn, got.attempt_id, leased.token, [naive])
+        sample_rows.add_samples(conn, got.id, leased.token, [naive])
 
 
 JSON = st.recursive(

@@ -30,7 +30,7 @@ def finish(store: Store, leased: Leased, got: Claim, outcome: Outcome) -> None:
     """End the claimed attempt."""
     reason = None if outcome is Outcome.VALID else "tools_timeout"
     with store.write() as conn:
-        attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason, detail="5 min")
+        attempts.finish(conn, got.id, leased.token, outcome, reason=reason, detail="5 min")
 
 
 def test_cells_are_claimed_by_position_not_in_the_order_of_adding(store: Store) -> None:
@@ -67,7 +67,7 @@ def test_an_interrupted_cell_is_tried_again_and_keeps_its_samples(store: Store) 
     leased = new_vm(store, arms=1)
     first = claim(store, leased)
     with store.write() as conn:
-        sample_rows.add_samples(conn, first.attempt_id, leased.token, samples(3))
+        sample_rows.add_samples(conn, first.id, leased.token, samples(3))
     with store.write() as conn:
         token = leases.raise_token(conn, "vc/1", leased.run.id)
         assert cells.interrupt_attempts(conn, leased.vm.id, token) == 1
@@ -75,7 +75,7 @@ def test_an_interrupted_cell_is_tried_again_and_keeps_its_samples(store: Store) 
     second = claim(store, again)
     assert (second.cell_id, second.number, second.token) == (first.cell_id, 2, token)
     with store.read() as conn:
-        ended = attempts.get_attempt(conn, first.attempt_id)
+        ended = attempts.get_attempt(conn, first.id)
         assert ended.outcome is Outcome.INTERRUPTED
         assert len(list(sample_rows.iter_samples(conn, leased.run.id))) == 3
 
@@ -111,7 +111,7 @@ def test_a_vm_measures_one_cell_at_a_time(store: Store) -> None:
     assert isinstance(busy, Busy)
     assert (busy.vm_name, busy.run_name) == ("sql16", "quick.1")
     with store.read() as conn:
-        assert busy.since == attempts.get_attempt(conn, got.attempt_id).started_at
+        assert busy.since == attempts.get_attempt(conn, got.id).started_at
 
 
 def test_vms_of_one_host_take_turns_where_the_study_says_so(store: Store) -> None:
@@ -210,7 +210,7 @@ def test_a_cell_is_used_up_when_no_claim_takes_it_again(store: Store, past: list
         with store.write() as conn:
             outcome = known.get(reason, Outcome.FAILED)
             why = None if outcome is Outcome.VALID else reason
-            attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=why)
+            attempts.finish(conn, got.id, leased.token, outcome, reason=why)
     with store.read() as conn:
         found = cells.used_up_cells(conn, leased.run.id, most)
         following = cells.peek_next(conn, leased.vm.id, most)

@@ -31,7 +31,7 @@ def old(tmp_path: Path) -> Store:
     leased = new_vm(store, new_run(store, "other"), key="vc/2", arms=2)
     got = claim(store, leased)
     with store.write() as conn:
-        sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(2))
+        sample_rows.add_samples(conn, got.id, leased.token, samples(2))
         runs.set_run_state(conn, leased.run.id, RunState.STOPPED)
     return store
 
@@ -81,7 +81,7 @@ def test_the_copy_continues_where_the_old_store_ended(old: Store, postgresql: Cl
     leased = new_vm(new, run, key="vc/3", host="esx09", arms=1)
 
     assert run.name == "quick.2"
-    assert claim(new, leased).attempt_id > 0
+    assert claim(new, leased).id > 0
 
 
 def test_a_store_with_rows_is_not_copied_into(old: Store, postgresql: Cluster) -> None:

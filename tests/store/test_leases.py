@@ -101,7 +101,7 @@ def test_only_the_holder_raises_or_releases(store: Store) -> None:
 def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
     """Samples, steps, topologies, outcomes, restores and claims of a fenced process are refused."""
     leased = new_vm(store, arms=2)
-    attempt = claim(store, leased).attempt_id
+    attempt = claim(store, leased).id
     old = leased.token
     with store.write() as conn:
         assert leases.raise_token(conn, "vc/1", leased.run.id, "ops@ctl2") == old + 1
@@ -127,7 +127,7 @@ def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
 def test_the_new_token_does_not_write_to_the_old_attempt(store: Store) -> None:
     """A take-over interrupts the attempt; the new holder never continues it."""
     leased = new_vm(store, arms=1)
-    attempt = claim(store, leased).attempt_id
+    attempt = claim(store, leased).id
     with store.write() as conn:
         token = leases.raise_token(conn, "vc/1", leased.run.id)
     with store.write() as conn, pytest.raises(LeaseLost):

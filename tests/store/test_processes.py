@@ -106,14 +106,14 @@ def test_a_token_is_not_raised_between_check_and_commit(store: Store, url: str) 
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     with store.write() as conn:
-        sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(1))
+        sample_rows.add_samples(conn, got.id, leased.token, samples(1))
         rival = workers.Worker(workers.raise_token, url, "vc/1", leased.run.id)
         assert rival.answer() == "raising"
         assert not rival.pipe.poll(0.5)
     assert rival.answer() == leased.token + 1
     rival.end()
     with pytest.raises(LeaseLost), store.write() as conn:
-        sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(1, first=2))
+        sample_rows.add_samples(conn, got.id, leased.token, samples(1, first=2))
     with store.read() as conn:
         assert len(list(sample_rows.iter_samples(conn, leased.run.id))) == 1
 

@@ -65,8 +65,8 @@ def test_a_writer_does_all_that_a_run_does(site: Site) -> None:
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     with store.write() as conn:
-        add_samples(conn, got.attempt_id, leased.token, samples(3))
-        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+        add_samples(conn, got.id, leased.token, samples(3))
+        attempts.finish(conn, got.id, leased.token, Outcome.VALID)
         add_line(
             conn,
             AuditLine(utc_now(), "ops", "sql16", "vc/1", None, None, "power off", [], None),

@@ -132,7 +132,7 @@ def test_facts_of_run_vm_and_attempt_are_listed_in_order(store: Store) -> None:
         facts.add_run_facts(conn, leased.run.id, "product", {"seed": None})
         facts.add_vm_facts(conn, leased.vm.id, "host", {"bios": "2.76"})
         facts.add_vm_facts(conn, leased.vm.id, "host", {"bios": "2.82"})
-        facts.add_attempt_facts(conn, attempt.attempt_id, leased.token, {"guest": {"nodes": [0, 1]}})
+        facts.add_attempt_facts(conn, attempt.id, leased.token, {"guest": {"nodes": [0, 1]}})
     with store.read() as conn:
         listed = facts.facts_of_run(conn, leased.run.id)
         host = facts.facts_of_run(conn, leased.run.id, "host")
@@ -144,7 +144,7 @@ def test_facts_of_run_vm_and_attempt_are_listed_in_order(store: Store) -> None:
     ]
     assert [(fact.vm_id, fact.attempt_id) for fact in listed[2:]] == [
         (leased.vm.id, None),
-        (leased.vm.id, attempt.attempt_id),
+        (leased.vm.id, attempt.id),
     ]
     assert host == listed[1:3]
 
@@ -195,7 +195,7 @@ def test_a_fact_of_an_attempt_needs_the_token(store: Store) -> None:
     leased = new_vm(store, arms=1)
     attempt = claim(store, leased)
     with store.write() as conn, pytest.raises(LeaseLost):
-        facts.add_attempt_facts(conn, attempt.attempt_id, leased.token - 1, {"guest": {"nodes": 1}})
+        facts.add_attempt_facts(conn, attempt.id, leased.token - 1, {"guest": {"nodes": 1}})
 
 
 def test_a_fact_of_an_unknown_vm_is_an_error(store: Store) -> None:

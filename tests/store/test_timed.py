@@ -31,8 +31,8 @@ def test_only_timed_samples_of_boots_that_count_are_read(store: Store) -> None:
         written.append(replace(written[-1], iteration=9, value=7.5, figures={"spins": 2.0}, waits=None))
         written.append(replace(samples(1)[0], iteration=10, elapsed_ms=None, reason="connection_dropped"))
         with store.write() as conn:
-            sample_rows.add_samples(conn, got.attempt_id, leased.token, written)
-            attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason)
+            sample_rows.add_samples(conn, got.id, leased.token, written)
+            attempts.finish(conn, got.id, leased.token, outcome, reason=reason)
     with store.read() as conn:
         (batch,) = timed_batches(conn, leased.run.id)
         one_by_one = [

@@ -167,9 +167,9 @@ def claim_all(pipe: Pipe, url: str, run_id: int, vms: list[tuple[int, int]]) -> 
             if got is None:
                 left.remove((vm_id, token))
             elif not isinstance(got, Busy):
-                claimed.append((got.vm_id, got.position))
+                claimed.append((vm_id, got.position))
                 with store.write() as conn:
-                    attempts.finish(conn, got.attempt_id, token, Outcome.VALID)
+                    attempts.finish(conn, got.id, token, Outcome.VALID)
     pipe.send(claimed)
 
 

@@ -24,7 +24,7 @@ from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell.shape import PowerSwitch, change_document, predict_for, prediction_document
-from vnuma.engine.lease.attempt import Attempt, finish, step
+from vnuma.engine.lease.attempt import finish, step
 from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
@@ -49,7 +49,7 @@ from vnuma.errors import (
 )
 from vnuma.store import attempts, cells, facts, leases, runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Outcome, Run, RunState
+from vnuma.store.rows import Claim, Outcome, Run, RunState
 from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.facts import paths, settings_of
@@ -229,7 +229,7 @@ class Clone(AskedVm):
     """A test clone under its lease. Changes are in the store and the audit log before they are made."""
 
     context: VmContext
-    attempt: Attempt
+    attempt: Claim
     stopping: Asked
     predicted: Mapping[str, object]
     written: list[Edit] = field(default_factory=list)
@@ -299,7 +299,7 @@ class Clone(AskedVm):
                 connection,
                 self.attempt.id,
                 self.context.token,
-                intended=self.attempt.settings(self.context).model_dump(mode="json"),
+                intended=self.context.study.arm(self.attempt.arm).model_dump(mode="json"),
                 change=change_document(self.written),
                 predicted=self.predicted,
             )
@@ -411,15 +411,15 @@ def _create(
     return run
 
 
-def _claimed(context: VmContext) -> Attempt:
+def _claimed(context: VmContext) -> Claim:
     """Claim the run's one cell. Raises VmHeld while another VM of the host is being measured."""
     claimed = claim_next_cell(context)
     if isinstance(claimed, NoCell):
         raise VmHeld(f"{context.vm.name} was not changed: {claimed.why}.", fix="vnuma status")
-    return Attempt.of(claimed)
+    return claimed
 
 
-def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, judged: list[Judged], say: Say) -> None:
+def _ask_on(context: VmContext, attempt: Claim, stopping: Asked, judged: list[Judged], say: Say) -> None:
     """Shut the VM down, ask, power it on in its own shape, ask again."""
     name = context.vm.name
 

@@ -245,17 +245,8 @@ def _open_attempt(conn: Connection, cell: Cell, token: int) -> Claim:
         .returning(_attempt.id, _attempt.number)
     ).one()
     conn.execute(update(tables.cell).where(_cell.id == cell.id).values(state=CellState.CLAIMED))
-    return Claim(
-        cell_id=cell.id,
-        attempt_id=opened.id,
-        number=opened.number,
-        vm_id=cell.vm_id,
-        token=token,
-        arm=cell.arm,
-        label=cell.label,
-        block=cell.block,
-        position=cell.position,
-    )
+    planned = (cell.position, cell.block, cell.arm, cell.label)
+    return Claim(*planned, id=opened.id, cell_id=cell.id, number=opened.number, token=token)
 
 
 def save(conn: Connection, vm_id: int, token: int, baseline: object) -> None:

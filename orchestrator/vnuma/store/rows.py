@@ -182,12 +182,11 @@ class Cell(PlannedCell):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(PlannedCell):
-    """A claimed cell and the attempt that was opened for it."""
+    """A claimed cell and the attempt that was opened for it, whose `id` it has, as steps pass it on."""
 
+    id: int
     cell_id: int
-    attempt_id: int
     number: int
-    vm_id: int
     token: int
 
 

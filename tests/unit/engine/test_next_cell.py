@@ -53,9 +53,7 @@ def ended(store: Store, leased: Leased, *ends: End) -> None:
     for outcome, reason in ends:
         one = claim(store, leased, most=2)
         with store.write() as connection:
-            attempts.finish(
-                connection, one.attempt_id, one.token, outcome, reason=reason, detail=reason or ""
-            )
+            attempts.finish(connection, one.id, one.token, outcome, reason=reason, detail=reason or "")
 
 
 TOOLS = failed("tools_timeout")
@@ -139,9 +137,9 @@ def test_a_claim_ends_the_attempt_of_a_process_that_died(store: Store) -> None:
     assert isinstance(again, Claim)
     assert (again.cell_id, again.number) == (first.cell_id, 2)
     with store.read() as connection:
-        assert attempts.get_attempt(connection, first.attempt_id).outcome is Outcome.INTERRUPTED
+        assert attempts.get_attempt(connection, first.id).outcome is Outcome.INTERRUPTED
     with store.write() as connection:
-        attempts.finish(connection, again.attempt_id, leased.token, Outcome.VALID)
+        attempts.finish(connection, again.id, leased.token, Outcome.VALID)
     assert claim_next_cell(context_of(store, leased)) == NoCell("every cell has ended")
 
 

@@ -45,7 +45,7 @@ class Going:
         """End it."""
         reason = None if outcome is Outcome.VALID else why
         with self.store.write() as connection:
-            attempts.finish(connection, attempt.attempt_id, self.leased.token, outcome, reason=reason)
+            attempts.finish(connection, attempt.id, self.leased.token, outcome, reason=reason)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ class Site:
             one = claim(self.store, self.leased[name], most=3)
             outcome = Outcome.FAILED if reason else Outcome.VALID
             with self.store.write() as connection:
-                attempts.finish(connection, one.attempt_id, one.token, outcome, reason=reason)
+                attempts.finish(connection, one.id, one.token, outcome, reason=reason)
 
     def restored(self, *names: str, outcome: RestoreOutcome = RestoreOutcome.RESTORED) -> None:
         """A play's second half, or a person's `vnuma restore`."""

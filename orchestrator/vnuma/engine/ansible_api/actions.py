@@ -26,14 +26,14 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
-from vnuma.engine.lease.attempt import Attempt, attempt_of
+from vnuma.engine.lease.attempt import attempt_of
 from vnuma.engine.restore.restore import plan_target, restore_target
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, peek_next_cell, why_no_more
 from vnuma.errors import NotAtBaseline, VnumaError
 from vnuma.store.open import Store
-from vnuma.store.rows import Run
+from vnuma.store.rows import Claim, Run
 from vnuma.vsphere.declared import load_types
 from vnuma.workloads.shell import Shell
 
@@ -68,7 +68,7 @@ def claim_cell(run: str, target: Target) -> Document:
     return {
         "changed": True,
         "claimed": True,
-        "attempt": asdict(Attempt.of(claimed)),
+        "attempt": asdict(claimed),
         "diff": edits_diff(net(context.made)),
     }
 
@@ -210,7 +210,7 @@ def _why_not_restored(context: VmContext, when: When) -> str | None:
 @contextmanager
 def step_of(
     run: str, document: Mapping[str, Any], target: Target, shell: Shell
-) -> Iterator[tuple[VmContext, Attempt]]:
+) -> Iterator[tuple[VmContext, Claim]]:
     """Context and attempt of one step, for its duration."""
     attempt = attempt_of(document)
     context = open_context(run, target, attempt.token, shell)

@@ -24,7 +24,7 @@ from vnuma.engine.cell.dataset import planned_making
 from vnuma.engine.cell.shape import POWER_OFF, POWER_ON, Shaped, look_and_plan
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL, SETTINGS, Boot, guest_of
-from vnuma.engine.lease.attempt import Attempt, attempt_of
+from vnuma.engine.lease.attempt import attempt_of
 from vnuma.engine.lease.baseline import plan_baseline
 from vnuma.engine.lease.whose_vm import find_own, marking
 from vnuma.engine.run import unsupervised
@@ -32,6 +32,7 @@ from vnuma.engine.run.next_cell import peek_next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.connect import connect as connect_sql
+from vnuma.store.rows import Claim
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
 from vnuma.workloads.shell import Shell
@@ -56,7 +57,8 @@ def claim(run: str, target: Target) -> Document:
     if target.vcenter is None:  # then lease and baseline exist only in the store
         return found
     context, facts = _taken(context)
-    attempt = Attempt(0, cell.id, 0, context.token, cell.arm, cell.label, cell.block)
+    planned = (cell.position, cell.block, cell.arm, cell.label)
+    attempt = Claim(*planned, id=0, cell_id=cell.id, number=0, token=context.token)
     return found | {
         "attempt": asdict(attempt),
         "diff": edits_diff([marking(context.run, facts)] if facts.lease is None else []),
@@ -67,8 +69,8 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) ->
     """What `actions.shape` would do. Raises what it raises before its first change."""
     del shell
     context, _ = _taken(open_context(run, target))
-    vm, planned, proven = _looked(context, attempt_of(attempt).settings(context))
-    arm = attempt_of(attempt).settings(context)
+    vm, planned, proven = _looked(context, context.study.arm(attempt_of(attempt).arm))
+    arm = context.study.arm(attempt_of(attempt).arm)
     inside = _inside(context, arm, planned.prediction, context.sql()) if proven else []
     off = vm.power is not Power.OFF
     made = [
@@ -108,7 +110,7 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) ->
     context, facts = _taken(open_context(run, target))
     if "sql_server" not in context.study.workload.needs:
         return UNCHANGED
-    arm = attempt_of(attempt).settings(context)
+    arm = context.study.arm(attempt_of(attempt).arm)
     server = _answering(context, facts)
     affinity = PROCESS_AFFINITY.baseline_of(context.vm)
     made = [] if affinity is None else [PROCESS_AFFINITY.planned(server, affinity)[0]]

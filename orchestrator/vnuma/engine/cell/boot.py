@@ -26,7 +26,7 @@ from vnuma.engine.cell.evidence import pending_facts
 from vnuma.engine.cell.shape import PowerSwitch, own_settings, plan_shape
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, SETTINGS, Boot
-from vnuma.engine.lease.attempt import Attempt, add_facts, step
+from vnuma.engine.lease.attempt import add_facts, step
 from vnuma.engine.lease.vcenter_retry import on_hypervisor, on_vsphere, refuse_if_stopped, report_step
 from vnuma.engine.lease.whose_vm import require_own_host
 from vnuma.errors import DatabaseMissing, TopologyMismatch, WrongServer
@@ -36,7 +36,7 @@ from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.ready import QuietRule, Ready
 from vnuma.store import attempts, facts
-from vnuma.store.rows import Vm
+from vnuma.store.rows import Claim, Vm
 from vnuma.vsphere import power, read, uptime
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.workloads.shell import Shell, linux_question
@@ -67,7 +67,7 @@ class GuestView:
     log: LogEvidence
 
 
-def looked_at(context: VmContext, attempt: Attempt) -> VsphereView | None:
+def looked_at(context: VmContext, attempt: Claim) -> VsphereView | None:
     """What vSphere shows of this boot; None where nothing was booted. Raises HostChanged."""
     looked = on_hypervisor(
         context, attempt, "guest_ready", lambda session, ref, _: _look(context, attempt, session, ref)
@@ -77,7 +77,7 @@ def looked_at(context: VmContext, attempt: Attempt) -> VsphereView | None:
     return looked
 
 
-def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) -> VsphereView:
+def _look(context: VmContext, attempt: Claim, session: Session, ref: VmRef) -> VsphereView:
     vm, host = read.read_vm_on_host(session, ref)
     side, booted = uptime.read_vm_side(session, ref), uptime.boot_time(session, ref)
     noted = sql_identity.noted_power_on(context, attempt)
@@ -88,7 +88,7 @@ def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) ->
     return VsphereView(vm, host, at, booted, side, noted, fetched, read.bios_uuid(session, ref))
 
 
-def log_of(context: VmContext, attempt: Attempt, looked: VsphereView, guest: GuestTopology) -> LogEvidence:
+def log_of(context: VmContext, attempt: Claim, looked: VsphereView, guest: GuestTopology) -> LogEvidence:
     """What this boot's vmware.log proves, beside the guest's own view."""
     if looked.log.file is None:
         return LogEvidence(why_not=looked.log.why_not)
@@ -100,7 +100,7 @@ PROOF = "guest_identity"
 """Fact of an attempt: the firmware's UUID by which the guest was proven to be the VM's."""
 
 
-def shell_ready(context: VmContext, attempt: Attempt, looked: VsphereView) -> GuestView:
+def shell_ready(context: VmContext, attempt: Claim, looked: VsphereView) -> GuestView:
     """Wait until the guest answers, and prove by its firmware's UUID that it is the VM's.
 
     Raises MachineUnreachable at the deadline, WrongServer for another machine's shell, Interrupted.
@@ -149,7 +149,7 @@ LAB_QUIET_S = 0.5
 """Longest wait for a quiet guest on the lab, in seconds: its guests run only SQL Server."""
 
 
-def boot_cell(context: VmContext, attempt: Attempt) -> None:
+def boot_cell(context: VmContext, attempt: Claim) -> None:
     """The step `power_on` of a cell: ends with running Tools. Raises WrongServer.
 
     While the VM is still off, nothing may answer as its SQL Server. Does nothing without a hypervisor.
@@ -158,7 +158,7 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
         _boot(context, attempt, "power_on")
 
 
-def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
+def _boot(context: VmContext, attempt: Claim, name: str) -> None:
 
     def work(session: Session, ref: VmRef, tries: int) -> None:
         state, host_moid = read.read_power(session, ref)
@@ -174,7 +174,7 @@ def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
     on_hypervisor(context, attempt, name, work)
 
 
-def ready_cell(context: VmContext, attempt: Attempt) -> GuestView | None:
+def ready_cell(context: VmContext, attempt: Claim) -> GuestView | None:
     """The step `guest_ready`: wait for the guest, prove that it is the VM's, and check the topology.
 
     None where nothing was booted: there only the machine is proven to be the run's. Raises WrongServer, and
@@ -202,7 +202,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> GuestView | None:
 
 
 def _sql_server_ready(
-    context: VmContext, attempt: Attempt, looked: VsphereView
+    context: VmContext, attempt: Claim, looked: VsphereView
 ) -> tuple[VsphereView, GuestView, tuple[str, ...]]:
     """This boot's SQL Server: ready, proven, and with the arm's settings.
 
@@ -226,7 +226,7 @@ class _SettingMismatch:
     cycle_helps: bool
 
 
-def _came_up(context: VmContext, attempt: Attempt, looked: VsphereView) -> Ready:
+def _came_up(context: VmContext, attempt: Claim, looked: VsphereView) -> Ready:
     """Wait until this boot's SQL Server is ready and proven to run inside the VM."""
     came_up = _wait_for_server(context, looked)
     sql_identity.prove(context, attempt, looked.side, looked.boot_time, noted=looked.noted)
@@ -275,9 +275,9 @@ class _Heeding(ready.Clock):
             super().wait(min(left_s, _HEED_S))
 
 
-def _settle(context: VmContext, attempt: Attempt, looked: VsphereView) -> _SettingMismatch:
+def _settle(context: VmContext, attempt: Claim, looked: VsphereView) -> _SettingMismatch:
     """Change SQL Server settings that do not match the arm in this boot, for the next one."""
-    arm, server, journal = attempt.settings(context), context.sql(), journal_of(context)
+    arm, server, journal = context.study.arm(attempt.arm), context.sql(), journal_of(context)
     own = own_settings(context, looked.vm, looked.host)
     prediction = plan_shape(arm, looked.vm, looked.host, own).prediction
     boot = Boot(context.study, arm, context.vm, prediction)
@@ -287,7 +287,7 @@ def _settle(context: VmContext, attempt: Attempt, looked: VsphereView) -> _Setti
     return _SettingMismatch(sentences, cycle_helps=len(journal.made) > before)
 
 
-def _power_cycle(context: VmContext, attempt: Attempt) -> VsphereView | None:
+def _power_cycle(context: VmContext, attempt: Claim) -> VsphereView | None:
     """Power-cycle once more so that SQL Server's new settings take effect."""
 
     def off(session: Session, ref: VmRef, _tries: int) -> None:
@@ -305,7 +305,7 @@ def _quiet_rule(context: VmContext) -> QuietRule:
     return QuietRule(asked.cpu_percent, for_s, asked.timeout_s)
 
 
-def _look_inside(context: VmContext, attempt: Attempt, looked: VsphereView, came_up: Ready) -> GuestView:
+def _look_inside(context: VmContext, attempt: Claim, looked: VsphereView, came_up: Ready) -> GuestView:
     with connect(context.sql()) as connection:
         guest, server = sql_facts.read_topology(connection), sql_facts.read_server(connection)
         start = evidence.started(connection)
@@ -314,10 +314,10 @@ def _look_inside(context: VmContext, attempt: Attempt, looked: VsphereView, came
 
 
 def _judged(
-    context: VmContext, attempt: Attempt, looked: VsphereView, inside: GuestView, wrong: tuple[str, ...]
+    context: VmContext, attempt: Claim, looked: VsphereView, inside: GuestView, wrong: tuple[str, ...]
 ) -> Judgement:
     """Everything that invalidates this boot: topology, VM settings, soft-NUMA and TCP ports."""
-    arm, own = attempt.settings(context), own_settings(context, looked.vm, looked.host)
+    arm, own = context.study.arm(attempt.arm), own_settings(context, looked.vm, looked.host)
     planned = plan_shape(arm, looked.vm, looked.host, own)
     judgement = judge(arm, planned.prediction, inside.guest, start=inside.start, evidence=inside.log)
     strayed = (
@@ -330,7 +330,7 @@ def _judged(
 
 def _record(
     context: VmContext,
-    attempt: Attempt,
+    attempt: Claim,
     looked: VsphereView,
     inside: GuestView,
     judgement: Judgement,

@@ -12,7 +12,7 @@ from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell.measure_cell import CellSystem
 from vnuma.engine.instance.sql_identity import Endpoint
-from vnuma.engine.lease.attempt import Attempt, step
+from vnuma.engine.lease.attempt import step
 from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.engine.lease.supervision import tolerating_full_store
 from vnuma.engine.lease.whose_vm import find_own
@@ -21,7 +21,7 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.store import facts
 from vnuma.store.open import Store
-from vnuma.store.rows import Vm
+from vnuma.store.rows import Claim, Vm
 from vnuma.workloads.interface import Document, workload_named
 
 DATABASE = "sql.database"
@@ -34,7 +34,7 @@ _DROPPED = "dataset_dropped"
 """Fact that the dataset was dropped, or found missing, while its run may continue."""
 
 
-def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
+def prepare_cell(context: VmContext, attempt: Claim) -> Document:
     """The step `dataset` of a cell: create the workload's data once, and verify them."""
     system = CellSystem(context, attempt)
     with step(context, attempt, "dataset"), system.reached():

@@ -18,7 +18,7 @@ from vnuma.engine.audit.log import journal_of
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import kernel_baseline, require_proven
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL
-from vnuma.engine.lease.attempt import Attempt, add_facts, finish, say_step, step, undo_at_end
+from vnuma.engine.lease.attempt import add_facts, finish, say_step, step, undo_at_end
 from vnuma.engine.lease.baseline import refuse_foreign_changes, refuse_settings
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.engine.lease.vcenter_retry import on_hypervisor
@@ -38,7 +38,7 @@ from vnuma.sqlserver.database.dataset import drop
 from vnuma.sqlserver.instance.server import xtp_pages_kb
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.store import facts, runs, samples
-from vnuma.store.rows import Outcome, Sample, StopRequest
+from vnuma.store.rows import Claim, Outcome, Sample, StopRequest
 from vnuma.store.tables import utc_now
 from vnuma.vsphere import counters, read
 from vnuma.vsphere.connect import VmRef
@@ -63,7 +63,7 @@ class CellSystem:
     """`workloads.interface.SystemUnderTest` for one attempt at a cell."""
 
     context: VmContext
-    attempt: Attempt
+    attempt: Claim
 
     @property
     def vm(self) -> str:
@@ -191,7 +191,7 @@ class Placement:
 
 
 @contextmanager
-def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
+def placed(context: VmContext, attempt: Claim) -> Iterator[None]:
     """Keep data and work on two vNUMA nodes, then restore process affinity; does nothing for other arms.
 
     Raises PlacementNotProven, SqlFailed, SqlUnreachable.
@@ -204,7 +204,7 @@ def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
         yield
 
 
-def _place(context: VmContext, attempt: Attempt) -> Placement:
+def _place(context: VmContext, attempt: Claim) -> Placement:
     server, journal, study = context.sql(), journal_of(context), context.study
     say_step(context, attempt, "measure control: placing the tables")
     with connect(server) as connection:
@@ -260,7 +260,7 @@ def turns(study: Study) -> Iterator[Turn]:
                 yield Turn(size, form, iteration, warmup=False)
 
 
-def measure_cell(context: VmContext, attempt: Attempt) -> int:
+def measure_cell(context: VmContext, attempt: Claim) -> int:
     """The step `measure` of a cell: settle the attempt and return how many samples were stored.
 
     Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted, and what the workload raises;
@@ -297,7 +297,7 @@ def turn_words(study: Study, turn: Turn) -> str:
     return f"{study.workload.size_label(turn.size)}, {turn.form}, {kind} {turn.iteration}"
 
 
-def measure_turn(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn) -> None:
+def measure_turn(context: VmContext, attempt: Claim, bench: Bench, turn: Turn) -> None:
     """Run one iteration and store it at once; a failure is a sample with a reason."""
     name = context.study.workload.name
     try:
@@ -335,12 +335,12 @@ def _failed(workload: str, turn: Turn, reason: str) -> Sample:
     return Sample(workload, turn.size, turn.form, turn.iteration, turn.warmup, utc_now(), reason=reason)
 
 
-def _store(context: VmContext, attempt: Attempt, row: Sample) -> None:
+def _store(context: VmContext, attempt: Claim, row: Sample) -> None:
     with context.store.write() as connection:
         samples.add_samples(connection, attempt.id, context.token, [row])
 
 
-def _still_ours(context: VmContext, attempt: Attempt, seconds: float) -> None:
+def _still_ours(context: VmContext, attempt: Claim, seconds: float) -> None:
     """At the end of a cell, check that the VM is unchanged and on the same host, or raise; store counters."""
 
     def look(session: Session, ref: VmRef, _tries: int) -> VmFacts:
@@ -384,7 +384,7 @@ _IDS = "counter_ids"
 
 
 def _record_counters(
-    context: VmContext, attempt: Attempt, session: Session, ref: VmRef, seconds: float
+    context: VmContext, attempt: Claim, session: Session, ref: VmRef, seconds: float
 ) -> None:
     """Store what VM and host counted in the last `seconds`, or why there are no values."""
     found = counters.read_counters(session, ref, _ids(context, session), seconds)

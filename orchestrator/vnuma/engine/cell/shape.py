@@ -20,7 +20,7 @@ from vnuma.engine.audit.log import Journal, journal_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.instance.sql_settings import SETTINGS, Boot
-from vnuma.engine.lease.attempt import Attempt, step
+from vnuma.engine.lease.attempt import step
 from vnuma.engine.lease.baseline import baseline_settings, refuse_foreign_changes
 from vnuma.engine.lease.vcenter_retry import on_hypervisor, report_step
 from vnuma.errors import (
@@ -36,6 +36,7 @@ from vnuma.errors import (
     VnumaError,
 )
 from vnuma.store import attempts, cells
+from vnuma.store.rows import Claim
 from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import Session, VmRef
 
@@ -281,7 +282,7 @@ def shape(
     return Shaped(change, plans[-1].prediction, powered_off)
 
 
-def shape_cell(context: VmContext, attempt: Attempt) -> Shaped | None:
+def shape_cell(context: VmContext, attempt: Claim) -> Shaped | None:
     """The step `shutdown` of a cell. Each change is stored before it is made. None without a hypervisor."""
     stored: list[dict[str, object]] = []
     with step(context, attempt, "shutdown"):
@@ -294,10 +295,10 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped | None:
 
 
 def _shape_once(
-    context: VmContext, attempt: Attempt, session: Session, ref: VmRef, stored: list[dict[str, object]]
+    context: VmContext, attempt: Claim, session: Session, ref: VmRef, stored: list[dict[str, object]]
 ) -> Shaped:
     """One attempt. `stored` are the edits planned so far: they may have been made."""
-    arm = attempt.settings(context)
+    arm = context.study.arm(attempt.arm)
     vm, host, plan = look_and_plan(context, arm, session, ref)
     if vm.power is Power.OFF:  # by itself, or by a process that died before recording it
         evidence.collect(journal_of(context), session, ref)

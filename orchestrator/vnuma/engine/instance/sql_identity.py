@@ -17,7 +17,7 @@ from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import Journal
-from vnuma.engine.lease.attempt import Attempt, add_facts
+from vnuma.engine.lease.attempt import add_facts
 from vnuma.engine.lease.baseline import ForeignChange, baseline_of, record_baseline, refuse_altered
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import EnvironmentProblem, MeasurementFailed, PreflightBlocked, WrongServer
@@ -27,7 +27,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance.endpoint import answers, read_server_side
 from vnuma.store import cells, facts, leases
 from vnuma.store.open import Store
-from vnuma.store.rows import Run, Vm
+from vnuma.store.rows import Claim, Run, Vm
 from vnuma.vsphere import read, uptime
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.connect import connect as connect_vcenter
@@ -69,13 +69,13 @@ def require_silence(server: SqlServer, name: str) -> None:
         )
 
 
-def note_power_on(context: VmContext, attempt: Attempt, at: datetime | None = None) -> None:
+def note_power_on(context: VmContext, attempt: Claim, at: datetime | None = None) -> None:
     """Record that nothing answered while the VM was off, and when vCenter powered it on."""
     noted = {"noted": {"silent": True, "at": at.isoformat() if at else None}}
     add_facts(context, attempt, POWER_ON, noted)
 
 
-def noted_power_on(context: VmContext, attempt: Attempt) -> PowerOn | None:
+def noted_power_on(context: VmContext, attempt: Claim) -> PowerOn | None:
     """This attempt's latest power-on; None if it made none."""
     value = _latest(context.store, context.run, context.vm, POWER_ON, of=attempt)
     if value is None:
@@ -85,7 +85,7 @@ def noted_power_on(context: VmContext, attempt: Attempt) -> PowerOn | None:
 
 
 def prove(
-    context: VmContext, attempt: Attempt, vm: VmSide, boot_time: datetime, *, noted: PowerOn | None
+    context: VmContext, attempt: Claim, vm: VmSide, boot_time: datetime, *, noted: PowerOn | None
 ) -> None:
     """Prove that the ready SQL Server belongs to this boot, and record it for steps that write to it.
 
@@ -110,7 +110,7 @@ def prove(
     add_facts(context, attempt, PROOF, {"proof": proof})
 
 
-def require_proven(context: VmContext, attempt: Attempt) -> None:
+def require_proven(context: VmContext, attempt: Claim) -> None:
     """Refuse to write to a SQL Server that this attempt has not proven. Raises WrongServer."""
     if _latest(context.store, context.run, context.vm, PROOF, of=attempt) is None:
         raise WrongServer(
@@ -196,7 +196,7 @@ def _compared(context: VmContext, vm: VmSide) -> IdentityComparison:
     return compare(vm, side, context.target.server.known_by)
 
 
-def _once_reported(context: VmContext, attempt: Attempt, found: IdentityComparison) -> VmSide:
+def _once_reported(context: VmContext, attempt: Claim, found: IdentityComparison) -> VmSide:
     """The VM's side once Tools report the address that was reached, or at the deadline."""
     if context.target.server.known_by.is_stated:
         return found.vm
@@ -212,9 +212,7 @@ def _once_reported(context: VmContext, attempt: Attempt, found: IdentityComparis
     return on_vsphere(context, attempt, "guest_ready", look)
 
 
-def _latest(
-    store: Store, run: Run, vm: Vm, scope: str, of: Attempt | None = None
-) -> dict[str, object] | None:
+def _latest(store: Store, run: Run, vm: Vm, scope: str, of: Claim | None = None) -> dict[str, object] | None:
     fact = store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm.vm_key, scope))
     if fact is None or (of is not None and fact.attempt_id != of.id):
         return None

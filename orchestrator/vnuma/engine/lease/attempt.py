@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
-from vnuma.domain.arm.arm import Arm
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.errors import (
@@ -30,34 +28,10 @@ from vnuma.store.rows import Claim, Outcome
 from vnuma.store.tables import utc_now
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """One attempt at a cell, as the steps of a play pass it on."""
-
-    id: int
-    cell_id: int
-    number: int
-    token: int
-    arm: str
-    label: str
-    block: int
-
-    @classmethod
-    def of(cls, claim: Claim) -> Attempt:
-        """The attempt that a claim opened."""
-        return cls(
-            claim.attempt_id, claim.cell_id, claim.number, claim.token, claim.arm, claim.label, claim.block
-        )
-
-    def settings(self, context: VmContext) -> Arm:
-        """The arm to measure in this attempt."""
-        return context.study.arm(self.arm)
-
-
-def attempt_of(document: Mapping[str, Any]) -> Attempt:
+def attempt_of(document: Mapping[str, Any]) -> Claim:
     """The attempt in a step's document. Raises InputError."""
     try:
-        return Attempt(**document)
+        return Claim(**document)
     except TypeError:
         raise InputError(
             "option attempt is not a valid attempt.",
@@ -66,7 +40,7 @@ def attempt_of(document: Mapping[str, Any]) -> Attempt:
 
 
 @contextmanager
-def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
+def step(context: VmContext, attempt: Claim, name: str) -> Iterator[None]:
     """Run one step of an attempt: record its start, and its failure if it fails.
 
     No step starts when the allowed hours leave only the time to restore the VM. Raises whatever the step
@@ -115,19 +89,19 @@ def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
     undo()
 
 
-def say_step(context: VmContext, attempt: Attempt, words: str) -> None:
+def say_step(context: VmContext, attempt: Claim, words: str) -> None:
     """Store the attempt's present step, which the progress shows."""
     with context.store.write() as connection:
         attempts.set_step(connection, attempt.id, context.token, words)
 
 
-def add_facts(context: VmContext, attempt: Attempt, scope: str, values: Mapping[str, object]) -> None:
+def add_facts(context: VmContext, attempt: Claim, scope: str, values: Mapping[str, object]) -> None:
     with context.store.write() as connection:
         facts.add_attempt_facts(connection, attempt.id, context.token, {scope: values})
 
 
 def finish(
-    context: VmContext, attempt: Attempt, outcome: Outcome, reason: str | None, detail: str | None
+    context: VmContext, attempt: Claim, outcome: Outcome, reason: str | None, detail: str | None
 ) -> None:
     with context.store.write() as connection:
         attempts.finish(connection, attempt.id, context.token, outcome, reason=reason, detail=detail)

@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.lease.attempt import Attempt, add_facts, say_step
+from vnuma.engine.lease.attempt import add_facts, say_step
 from vnuma.engine.lease.whose_vm import find_own
 from vnuma.errors import CertificateRejected, EnvironmentProblem, Interrupted, StoreError, VCenterUnreachable
 from vnuma.store import facts, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Fact, StopRequest, Vm
+from vnuma.store.rows import Claim, Fact, StopRequest, Vm
 from vnuma.store.tables import iso, utc_now
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.wait import settle, spell
@@ -165,7 +165,7 @@ def retried_now(last: Fact | None, doing: str) -> str | None:
     return str(told["words"]) if "words" in told else None
 
 
-def report_step(context: VmContext, attempt: Attempt, name: str) -> Callable[[str], None]:
+def report_step(context: VmContext, attempt: Claim, name: str) -> Callable[[str], None]:
     """A `say` for a step that waits, shown with it. Raises Interrupted once the run is asked to stop."""
 
     def say(words: str) -> None:
@@ -187,7 +187,7 @@ def refuse_if_stopped(context: VmContext, doing: str) -> None:
 
 def on_vsphere(
     context: VmContext,
-    attempt: Attempt,
+    attempt: Claim,
     name: str,
     work: Callable[[Session, VmRef, int], T],
 ) -> T:
@@ -216,7 +216,7 @@ def on_vsphere(
 
 
 def on_hypervisor(
-    context: VmContext, attempt: Attempt, name: str, work: Callable[[Session, VmRef, int], T]
+    context: VmContext, attempt: Claim, name: str, work: Callable[[Session, VmRef, int], T]
 ) -> T | None:
     """As `on_vsphere`; without a hypervisor there is nothing to do, and the answer is None."""
     return on_vsphere(context, attempt, name, work) if context.target.vcenter else None

@@ -304,9 +304,7 @@ def _guest_differences(context: VmContext) -> list[Difference]:
     ]
 
 
-def restore_guest(
-    context: VmContext, choice: Choice, say: Say, done: Restored, journal: Journal
-) -> Restored:
+def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, journal: Journal) -> Restored:
     """The result with the guest's part. Files first: they fill its memory, whatever its settings are.
 
     Raises RestoreConflict, WrongServer for another machine's shell, MeasurementFailed.
