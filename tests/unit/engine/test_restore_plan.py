@@ -1,34 +1,219 @@
-"""What a restore of a VM would change, without a server that answers."""
+"""What a restore of a VM decides, given what it sees, without a server that answers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
 from tests.support.hosts import vm_of
 from vnuma.domain.study.study import Power as PowerRules
-from vnuma.domain.vm.setting import Power
+from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.target import Target
-from vnuma.engine.restore.restore_vm import Source
+from vnuma.engine.restore.restore_vm import (
+    Choice,
+    Restored,
+    Source,
+    about_power,
+    is_asked_off,
+    wanted_power,
+    was_left_off,
+)
+from vnuma.errors import RestoreConflict, VmHeld
+from vnuma.store.audit import AuditLine, Outcome
+
+ON, OFF = Power.ON, Power.OFF
+HERE = Target(name="linux16")
 
 
-def test_a_vm_without_sql_server_has_a_plan() -> None:
-    """Its guest is reached by a shell alone: no login to a SQL Server is looked for."""
-    before, now = vm_of(), vm_of(numCoresPerSocket=16)
-    source = Source(
-        vm_key="v/i",
-        name="linux16",
-        run="quick.1",
-        rules=PowerRules(),
-        choice="refuse",
-        power=Power.ON,
-        before=lambda _now: before.settings,
-        written={"numCoresPerSocket": {16}},
-        foreign_mark=lambda _text: None,
-        power_lines=lambda: (),
-        choose="vnuma restore linux16 --theirs",
+def source_of(**changes: Any) -> Source:
+    """A run that has set 16 cores per socket where there were 4, in a VM that was on."""
+    known: dict[str, Any] = {
+        "vm_key": "v/i",
+        "name": "linux16",
+        "run": "quick.1",
+        "rules": PowerRules(),
+        "choice": "refuse",
+        "power": ON,
+        "before": lambda _now: vm_of().settings,
+        "written": {"numCoresPerSocket": {16}},
+        "foreign_mark": lambda text: {"run": "b.1", "holder": "ann", "since": "now"} if text == "b" else None,
+        "power_lines": lambda: (),
+        "choose": "vnuma restore linux16 --theirs",
+    }
+    return Source(**known | changes)
+
+
+def edits_of_plan(planned: Restored) -> list[tuple[str, Any, Any]]:
+    return [(edit.setting, edit.before, edit.after) for edit in planned.changes]
+
+
+CORES_BACK = ("numCoresPerSocket", 16, 4)
+UNMARKED = ("vnuma.run", "quick.1", None)
+
+
+@pytest.mark.parametrize(
+    ("now", "known", "edits", "powered_off"),
+    [
+        ({}, {}, [CORES_BACK], True),  # a VM without SQL Server: no login is looked for
+        ({"power": OFF}, {}, [CORES_BACK, ("power", str(OFF), str(ON))], False),
+        ({}, {"power": OFF}, [CORES_BACK, ("power", str(ON), str(OFF))], True),
+        ({"power": OFF}, {"power": None}, [CORES_BACK], False),
+        ({"lease": "mine"}, {}, [CORES_BACK, UNMARKED], True),
+        ({"lease": "mine"}, {"is_known": False}, [UNMARKED], False),
+        ({"lease": "b"}, {"untouched": True}, [], False),
+        ({"settings": vm_of().settings}, {}, [], False),
+        ({"settings": vm_of().settings}, {"power": OFF}, [("power", str(ON), str(OFF))], True),
+    ],
+)
+def test_a_restore_plans_settings_power_and_mark(
+    now: dict[str, Any], known: dict[str, Any], edits: list[tuple[str, Any, Any]], powered_off: bool
+) -> None:
+    """Whatever differs from before the run goes back; the mark goes if it is the run's."""
+    facts = replace(vm_of(numCoresPerSocket=16), **now)
+
+    planned = source_of(**known).plan(facts, HERE)
+
+    assert (edits_of_plan(planned), planned.powered_off) == (edits, powered_off)
+
+
+@pytest.mark.parametrize("held", [RestoreConflict, VmHeld])
+def test_a_vm_that_another_run_has_marked_is_left_alone(held: type[RestoreConflict | VmHeld]) -> None:
+    """Unless this run has changed nothing there: then nothing needs restoring."""
+    facts = replace(vm_of(numCoresPerSocket=16), lease="b")
+
+    with pytest.raises(held):
+        source_of(held=held).held_by_another_run(facts)
+
+    assert source_of(untouched=True).held_by_another_run(facts)
+    assert not source_of().held_by_another_run(replace(facts, lease="mine"))
+
+
+@pytest.mark.parametrize(("choice", "cores"), [("theirs", 2), ("baseline", 4)])
+def test_a_foreign_setting_is_kept_or_restored_as_a_person_chose(choice: Choice, cores: int) -> None:
+    """Without a choice it is a conflict, in the plan and in the restore."""
+    facts = vm_of(numCoresPerSocket=2)
+    for decide in (source_of().settings, source_of().change):
+        with pytest.raises(RestoreConflict):
+            decide(facts)
+
+    assert source_of(choice=choice).settings(facts)["numCoresPerSocket"] == cores
+    assert [edit.after for edit in source_of(choice=choice).change(facts)] == [4] * (choice == "baseline")
+
+
+@pytest.mark.parametrize(
+    ("written", "before", "edits"),
+    [
+        ({"0"}, {}, [("sched.cpu.affinity", "0", None)]),
+        ({"0"}, {"sched.cpu.affinity": "all"}, [("sched.cpu.affinity", "0", "all")]),
+        ({"1"}, {}, []),
+        ({"0", None}, {"sched.cpu.affinity": "0"}, []),
+    ],
+)
+def test_a_key_that_a_typed_field_owns_is_reset_only_from_our_value(
+    written: set[Any], before: Settings, edits: list[tuple[str, Any, Any]]
+) -> None:
+    """vSphere keeps it beside the field: what anybody else wrote there is not ours to remove."""
+    facts = vm_of(**{"sched.cpu.affinity": "0"})
+    source = source_of(
+        written={"sched.cpu.affinity": written}, before=lambda _now: {**vm_of().settings, **before}
     )
 
-    planned = source.plan(now, Target(name="linux16"))
+    change = source.change(facts, {**facts.settings})
 
-    assert [(edit.setting, edit.before, edit.after) for edit in planned.changes] == [
-        ("numCoresPerSocket", 16, 4)
+    assert [(edit.setting, edit.before, edit.after) for edit in change] == edits
+
+
+def test_a_difference_says_whose_it_is() -> None:
+    """A value that the run wrote is ours; any other is somebody else's; power is nobody's for sure."""
+    facts = replace(vm_of(numCoresPerSocket=16, memoryMB=1024), power=OFF)
+
+    found = [(item.setting, item.by) for item in source_of().differences(facts)]
+
+    assert sorted(found) == [
+        ("memoryMB", "somebody else"),
+        ("numCoresPerSocket", "us"),
+        ("power", "somebody else or us"),
     ]
-    assert planned.powered_off
+    assert source_of().differences(vm_of()) == []
+
+
+def power_line(after: Power, outcome: Outcome = "made") -> AuditLine:
+    """A change of the VM's power in the log."""
+    change = [{"setting": "power", "before": None, "after": str(after)}]
+    at = datetime(2026, 11, 25, tzinfo=UTC)
+    return AuditLine(at, "ops", "linux16", "v/i", "quick.1", None, "power", change, None, outcome)
+
+
+def power_edit(before: Power, after: Power) -> Edit:
+    return Edit("power", str(before), str(after))
+
+
+@pytest.mark.parametrize(
+    ("before", "made", "now", "wanted"),
+    [
+        (ON, (), OFF, ON),
+        (OFF, (power_edit(ON, OFF),), ON, OFF),
+        (None, (), OFF, OFF),
+        (None, (power_edit(ON, OFF),), OFF, ON),  # this restore has shut it down
+        (None, (power_edit(ON, OFF), power_edit(OFF, ON)), ON, ON),
+        (None, (Edit("numCPUs", 1, 2),), ON, ON),
+    ],
+)
+def test_the_power_state_to_restore(
+    before: Power | None, made: Sequence[Edit], now: Power, wanted: Power
+) -> None:
+    """As before the run; if the run did not change it, as before this restore."""
+    assert wanted_power(before, made, now) is wanted
+
+
+@pytest.mark.parametrize(
+    ("lines", "made", "wanted", "left"),
+    [
+        ([power_line(OFF)], (), ON, True),
+        ([power_line(OFF)], (), OFF, False),
+        ([power_line(OFF), power_line(ON)], (), ON, False),
+        ([power_line(OFF), power_line(ON)], (power_edit(ON, OFF),), ON, True),
+        ([power_line(OFF)], (power_edit(OFF, ON),), ON, False),
+        ([power_line(OFF, "intended")], (), ON, True),  # the process ended in between
+        ([power_line(OFF, "failed")], (), ON, True),  # a guest that was asked may go off late
+        ([power_line(OFF, "failed")], (power_edit(OFF, ON),), ON, False),
+        ([power_line(OFF), power_line(ON, "failed")], (), ON, True),
+        ([], (), ON, False),
+    ],
+)
+def test_only_a_vm_that_we_powered_off_is_powered_on_after_a_failure(
+    lines: list[AuditLine], made: Sequence[Edit], wanted: Power, left: bool
+) -> None:
+    """Whoever else shut it down wants it off."""
+    assert was_left_off(lines, made, wanted) is left
+
+
+def test_what_a_log_says_of_power() -> None:
+    """The last line about it decides, whatever was changed besides."""
+    cores = replace(power_line(ON), change=[{"setting": "numCPUs", "before": 1, "after": 2}])
+    lines = about_power([power_line(OFF), cores])
+
+    assert lines == [power_line(OFF)]
+    assert is_asked_off(lines)
+    assert not is_asked_off([])
+    assert not is_asked_off([power_line(OFF), power_line(ON)])
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (Restored("a", begun=False), "a: no change was started there"),
+        (Restored("a", lab_ended=True), "a: it ended with its lab; nothing is left to restore"),
+        (Restored("a", power=ON), "a: the study changes no setting here, powered on"),
+        (Restored("a", 2, 2, OFF), "a: 2 of 2 settings read back equal, powered off"),
+        (Restored("a", 1, 1), "a: 1 of 1 settings read back equal, files removed"),
+    ],
+)
+def test_a_result_says_only_what_was_proven(result: Restored, words: str) -> None:
+    """For people, in a sentence."""
+    assert result.words == words
