@@ -23,7 +23,7 @@ from tests.support.site import write_inventory, write_study
 from tools.bench.processes import PROC
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.supervision import ask_to_stop
-from vnuma.engine.run.recover import reopen
+from vnuma.engine.run.start import reopen, what_it_did
 from vnuma.errors import InputError, Interrupted, StoreError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.database import dataset, ownership
@@ -250,9 +250,9 @@ def test_what_a_dead_run_left_is_restored(
     assert settings_now(running) == before
     assert "VMs not at baseline: 0" in vnuma("status").out
     if way == "restore":
-        found = reopen(store_of(vnuma_home), "small.1")
-        assert "block 1" in found.words
-        assert "interrupted" in found.words
+        _, progress = reopen(store_of(vnuma_home), "small.1")
+        assert [(vm.block, vm.last[0][1].partition(",")[0]) for vm in progress.vms] == [(1, "interrupted")]
+        assert "interrupted" in what_it_did(progress)
 
 
 def test_a_change_by_others_is_never_overwritten_silently(

@@ -43,7 +43,7 @@ from vnuma.engine.restore.restore import (
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_after_death, restore_leftovers
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.oversight import Work
-from vnuma.engine.run.recover import reopen
+from vnuma.engine.run.start import reopen
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError, WrongServer
 from vnuma.store import cells, facts, leases, runs
@@ -374,7 +374,7 @@ def test_a_run_resumed_by_another_inventory_is_restored_by_it(machine: Machine, 
     """What was measured by the new one must not be looked for by one that may be gone."""
     new = tmp_path / "new.yml"
 
-    run = reopen(machine.store, machine.leased.run.name, new).run
+    run = reopen(machine.store, machine.leased.run.name, new)[0]
     context = VmContext(machine.store, run, machine.study, machine.leased.vm, Target(name="box"))
 
     assert has_guest(context)

@@ -10,7 +10,7 @@ import pytest
 from vnuma.engine.access.context import open_run
 from vnuma.engine.restore.restore import differences_now, find_baseline
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
-from vnuma.engine.run.recover import reopen
+from vnuma.engine.run.start import reopen
 from vnuma.errors import InputError
 from vnuma.report.archive.write import default_path
 from vnuma.report.model.model import LoadedRun, load_run

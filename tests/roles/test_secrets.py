@@ -15,7 +15,7 @@ from tests.support.site import write_inventory, write_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.secrets import Private, resolve_all
-from vnuma.engine.run.supervise import PlayOrder, play_study
+from vnuma.engine.run.supervise import play_study
 
 LITERAL = "hunter2-in-the-open"
 
@@ -83,7 +83,7 @@ def test_the_runner_s_artifacts_hold_no_password(
     monkeypatch.setenv("ANSIBLE_VAULT_IDENTITY_LIST", "site@prompt")
     monkeypatch.setenv("VNUMA_STORE", f"postgresql://u:{LITERAL}@db/x")
     folder = tmp_path / "runner"
-    played = play_study("small.1", PlayOrder(("sql16",), 1), hosts, private, folder, 4, lambda: False)
+    played = play_study("small.1", ["sql16"], 1, hosts, private, folder, 4, lambda: False)
 
     assert played.ok, played.output
     kept = [path for path in folder.rglob("*") if path.is_file()]

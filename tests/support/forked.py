@@ -50,7 +50,6 @@ _VNUMA = (
     "vnuma.engine.doctor.diagnose",
     "vnuma.engine.notify",
     "vnuma.engine.restore.restore_leftovers",
-    "vnuma.engine.run.recover",
     "vnuma.engine.run.start",
     "vnuma.engine.run.supervise",
     "vnuma.estate.snapshot",

@@ -348,8 +348,8 @@ def _resume(
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify import Notifier, ready_channels
     from vnuma.engine.run.oversight import Work
-    from vnuma.engine.run.recover import reopen
     from vnuma.engine.run.sites import refuse_moved
+    from vnuma.engine.run.start import reopen, what_it_did
 
     opened, row, parsed = open_run(name, url)
     if _is_complete(opened, row):
@@ -361,16 +361,16 @@ def _resume(
     channels = ready_channels(where, targets)
     refuse_if_closed(parsed, datetime.now(UTC))
     refuse_moved(opened, row, targets)
-    found = reopen(opened, row.name, inventory)
+    continued, progress = reopen(opened, row.name, inventory)
     if create_only:
         echo(row.name)
         say(_by_hand(row.name, where), sys.stderr)
         return
     notifier = Notifier(*channels)
-    say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
-    say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
+    say(f"Found     {row.name} was {row.state}: {what_it_did(progress)}", sys.stderr)
+    say(f"Keeps     {progress.valid} valid cells of {progress.total}", sys.stderr)
     here = of_site(targets, None)
-    run_to_end(Work(opened, store_url(url), found.run, parsed, here, where), follow, notifier)
+    run_to_end(Work(opened, store_url(url), continued, parsed, here, where), follow, notifier)
 
 
 def _work_at(site: str, name: str, inventory: Path | None, url: str | None, follow: list[Listener]) -> None:

@@ -19,10 +19,12 @@ from vnuma.engine.audit.log import journal_of
 from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.instance.sql_settings import guest_of
 from vnuma.engine.lease.baseline import take_over
+from vnuma.engine.lease.supervision import refuse_if_alive
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import Permit, refuse_blocked
 from vnuma.engine.preflight.plan import TargetPlan, plan_all
 from vnuma.engine.preflight.preflight import LOCK
+from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, leases, runs, sites
 from vnuma.store.open import Store
@@ -207,3 +209,35 @@ def take_over_targets(store: Store, run: Run, study: Study, targets: Mapping[str
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return tokens
+
+
+def reopen(store: Store, name: str, inventory: Path | None = None) -> tuple[Run, Progress]:
+    """Make a run ready to continue; unfinished work is settled when its VMs are taken over.
+
+    An `inventory` given replaces the run's, also for the restore. Raises VmHeld when its supervisor lives,
+    InputError for an imported run or one that measures nothing.
+    """
+    with store.read() as connection:
+        run = runs.get_run(connection, name)
+        runs.refuse_imported(connection, run.id)
+        runs.refuse_contract(connection, run)
+        progress = progress_of(connection, run.name)
+    refuse_if_alive(run)
+    with store.write() as connection:
+        runs.request_stop(connection, run.id, None)
+        if inventory:
+            runs.set_inventory(connection, run.id, str(inventory.resolve()))
+            run = runs.get_run(connection, name)
+    return run, progress
+
+
+def what_it_did(progress: Progress) -> str:
+    """The cells in progress; else those without a result, as a restore has left them."""
+    busy = [f"{vm.name}: block {vm.block}, {vm.label}, step {vm.step}" for vm in progress.vms if vm.label]
+    ended = [
+        f"{vm.name}: block {vm.block}, {label} {outcome.partition(',')[0]}"
+        for vm in progress.vms
+        for label, outcome in vm.last[:1]
+        if outcome != "valid"
+    ]
+    return "; ".join(busy or ended) or "no cell was under way"

@@ -84,7 +84,8 @@ class Played:
 
 def play_study(
     run: str,
-    wanted: PlayOrder,
+    order: list[str],
+    forks: int,
     inventory: Path,
     private: Path,
     folder: Path,
@@ -100,7 +101,7 @@ def play_study(
     folder.mkdir(mode=0o700)
     heard = _Heard()
     cells = min(max_cells, MAX_CELLS_PER_PLAY)
-    write_extra_variables(folder, vnuma_run=run, vnuma_hosts=wanted.order, vnuma_max_cells=cells)
+    write_extra_variables(folder, vnuma_run=run, vnuma_hosts=order, vnuma_max_cells=cells)
     import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
 
     with clean_environment(private.parent, private):
@@ -108,7 +109,7 @@ def play_study(
             private_data_dir=str(folder),
             playbook=str(asset("playbooks/study.yml")),
             inventory=str(inventory.resolve()),
-            forks=wanted.forks,
+            forks=forks,
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True, "suppress_output_file": True},
             quiet=True,
             cancel_callback=watch,
@@ -165,26 +166,19 @@ MAX_FORKS = 56
 PER_HOST = 2
 
 
-@dataclass(frozen=True)
-class PlayOrder:
-    """VM names in the order in which a play starts them, and how many it works on at once."""
+def play_order(vms: Iterable[Vm], *, together: bool) -> tuple[list[str], int]:
+    """VM names in the order in which a play starts them, and how many it works on at once.
 
-    order: tuple[str, ...]
-    forks: int
-
-
-def play_order(vms: Iterable[Vm], *, together: bool) -> PlayOrder:
-    """VMs of different hosts first, then each host's second, and so on.
-
-    With `together`, all at once as far as memory allows; otherwise two of each host.
+    VMs of different hosts first, then each host's second, and so on. With `together`, all at once as far as
+    memory allows; otherwise two of each host.
     """
     by_host: dict[HostKey, list[str]] = {}
     for vm in vms:
         by_host.setdefault(vm.host_key, []).append(vm.name)
     rounds = chain.from_iterable(zip_longest(*by_host.values()))
-    order = tuple(name for name in rounds if name is not None)
+    order = [name for name in rounds if name is not None]
     useful = len(order) if together else min(len(order), PER_HOST * len(by_host))
-    return PlayOrder(order, max(1, min(useful, MAX_FORKS)))
+    return order, max(1, min(useful, MAX_FORKS))
 
 
 # Six are enough on the lab: three files of the store, the lock, and sockets of vCenter and SQL Server. Name
@@ -391,8 +385,10 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
         ).write(folder)
         over.play_folder = folder
         try:
-            order = _play_order(store, run, study, going)
-            return play_study(run.name, order, hosts, private, folder / "runner", turns, over.tick)
+            with store.read() as connection:
+                rows = [vm for vm in leases.vms_of_run(connection, run.id) if vm.name in going]
+            order, forks = play_order(rows, together=study.design.neighbours == "together")
+            return play_study(run.name, order, forks, hosts, private, folder / "runner", turns, over.tick)
         finally:
             if over.asked.broken:  # it ended the play, whatever the runner met then
                 raise over.asked.broken
@@ -409,12 +405,6 @@ def _without_lasting(going: Mapping[str, Target], before: Progress, after: Progr
     known = {None, *(vm.lasting for vm in before.vms)}
     ended = {vm.name for vm in after.vms if vm.lasting not in known}
     return {name: target for name, target in going.items() if name not in ended}
-
-
-def _play_order(store: Store, run: Run, study: Study, going: Collection[str]) -> PlayOrder:
-    with store.read() as connection:
-        rows = [vm for vm in leases.vms_of_run(connection, run.id) if vm.name in going]
-    return play_order(rows, together=study.design.neighbours == "together")
 
 
 def _turns_needed(progress: Progress) -> int:
