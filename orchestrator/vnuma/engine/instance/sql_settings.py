@@ -1,7 +1,6 @@
-"""One setting of a SQL Server instance: its baseline, the value a boot needs, its restore and its check.
+"""Settings of a SQL Server instance: baseline, the value a boot needs, restore and check, a class for each.
 
-Each setting is a class in its own file, listed in `settings.py`. All of them survive restarts, so a
-controller that dies leaves them changed; every restore resets them.
+All of them survive restarts, so a controller that dies leaves them changed; every restore resets them.
 """
 
 from __future__ import annotations
