@@ -29,7 +29,7 @@ func startMachines(
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, stated := range played.Machines {
 		config := linux.Config{
-			Name: stated.Name, Scenario: played.Name, CPUModel: stated.CPUModel, OtherReader: -1,
+			Name: stated.Name, Scenario: played.Name, CPUModel: stated.CPUModel, OtherReader: -1, Real: stated.Real,
 			Cost: model, Seed: played.Seed + int64(i),
 		}
 		if stated.OtherReader != nil {

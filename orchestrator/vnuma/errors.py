@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -47,6 +47,23 @@ def _rebuild(cls: type[VnumaError], what: str, fix: str | None) -> VnumaError:
     error = cls.__new__(cls)
     VnumaError.__init__(error, what, fix=fix)
     return error
+
+
+@contextmanager
+def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
+    """Run `undo` at the end, whatever happens. An error of the body is raised, with undo's error added."""
+    try:
+        yield
+    except BaseException as first:
+        try:
+            undo()
+        except VnumaError as second:
+            if isinstance(first, VnumaError):
+                first.also(second)
+            else:
+                first.add_note(str(second))
+        raise
+    undo()
 
 
 def reason_word(kind: type[Exception]) -> str:
@@ -200,7 +217,9 @@ class ConnectionDropped(AttemptFailed):
 
 
 class MeasurementFailed(AttemptFailed):
-    """An iteration gave no trustworthy timing."""
+    """An iteration gave no trustworthy figure. `execution` is what is known of it, for its sample."""
+
+    execution: Mapping[str, object] | None = None
 
 
 class HostChanged(AttemptFailed):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.cli import vnuma
 from vnuma.report.model.model import load_run
 from vnuma.store.open import open_store
-from vnuma.store.rows import Outcome, Sample
+from vnuma.store.rows import Attempt, Outcome, Sample
 from vnuma.store.samples import iter_samples
 
 LOOK = (
@@ -94,3 +96,20 @@ def kept(home: Path, size: int = 16) -> Kept:
 
 def _placement(stored: dict[str, Any]) -> Placement:
     return Placement(stored["wanted"], {int(node): kb for node, kb in stored["grown_kb"].items()})
+
+
+VM: dict[str, Any] = {"name": "linux16", "vcpus": 16, "memory_gb": 64}
+SHAPED = {"name": "shaped", "vms": [VM], "machines": [{"name": "linux16", "vm": "linux16"}]}
+
+
+def nodes_of(attempt: Attempt) -> int:
+    """How many nodes the guest showed in that attempt's boot."""
+    effective: Any = attempt.effective
+    return int(effective["guest"]["numa_nodes"])
+
+
+def figures() -> list[dict[str, Any]]:
+    """The newest run's line for each arm."""
+    document = json.loads(vnuma("results", "latest", "--format", "json").out)
+    arms: list[dict[str, Any]] = document["analyses"][0]["sizes"][0]["arms"]
+    return arms

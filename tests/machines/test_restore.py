@@ -69,7 +69,7 @@ class LocalShell:
     broken: str = "no such text"
     scripts: list[str] = field(default_factory=list)
 
-    def run(self, script: str) -> Output:
+    def run(self, script: str, within_s: float = 60) -> Output:
         """Run it."""
         self.scripts.append(script)
         if self.broken in script:

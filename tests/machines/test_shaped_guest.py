@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 from tests.conftest import LabFactory
+from tests.machines.on_guest import SHAPED, figures, nodes_of
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import ask_machine, write_machines
 from vnuma.engine.access.places import store_url
 from vnuma.report.model.model import load_run
 from vnuma.store.open import open_store
-from vnuma.store.rows import Attempt, Outcome
-
-VM: dict[str, Any] = {"name": "linux16", "vcpus": 16, "memory_gb": 64}
-SHAPED = {"name": "shaped", "vms": [VM], "machines": [{"name": "linux16", "vm": "linux16"}]}
+from vnuma.store.rows import Outcome
 
 STUDY: dict[str, Any] = {
     "name": "shaped",
@@ -78,20 +76,6 @@ def test_a_linux_guest_is_measured_in_the_shape_of_each_arm(tmp_path: Path, lab:
 NODES = {"local": 2, "remote": 2, "whole": 1}
 REMOTE_COST = 0.30021 / 0.244703
 """Seconds from another physical node over those from the own one (Closson 2009), as the lab has them."""
-
-
-def nodes_of(attempt: Attempt) -> int:
-    """How many nodes the guest showed in that attempt's boot."""
-    effective: Any = attempt.effective
-    return int(effective["guest"]["numa_nodes"])
-
-
-def figures() -> list[dict[str, Any]]:
-    """The newest run's line for each arm."""
-    document = json.loads(vnuma("results", "latest", "--format", "json").out)
-    (size,) = document["analyses"][0]["sizes"]
-    arms: list[dict[str, Any]] = size["arms"]
-    return arms
 
 
 def test_another_machine_at_the_guests_address_is_not_measured(tmp_path: Path, lab: LabFactory) -> None:

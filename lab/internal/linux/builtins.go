@@ -2,6 +2,7 @@ package linux
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -66,7 +67,11 @@ func (p *process) run(words []string) int {
 	if isShell(words[0]) {
 		return p.runShell(words)
 	}
-	program := programs[strings.TrimPrefix(strings.TrimPrefix(words[0], "/usr"), "/bin/")]
+	name := strings.TrimPrefix(strings.TrimPrefix(words[0], "/usr"), "/bin/")
+	if slices.Contains(p.machine.config.Real, name) {
+		return p.runReal(name, words[1:])
+	}
+	program := programs[name]
 	if program == nil {
 		return p.missing(words[0])
 	}
@@ -177,7 +182,7 @@ func (s *shell) which(words []string) {
 	switch {
 	case s.functions[name] != nil || builtins[name] != nil:
 		io.WriteString(s.stream(1), name+"\n")
-	case programs[name] != nil:
+	case programs[name] != nil || slices.Contains(s.machine.config.Real, name):
 		io.WriteString(s.stream(1), "/bin/"+name+"\n")
 	default:
 		s.status = 127

@@ -46,7 +46,7 @@ func (m *Machine) procFiles() *entry {
 			text("status", fmt.Sprintf("Cpus_allowed_list:\t%s\nMems_allowed_list:\t%s\n", span(0, m.cpus()-1), m.nodeList())),
 		),
 		folder("sys",
-			folder("kernel", text("hostname", m.config.Name+"\n"), setting("numa_balancing", "1", oneOf("0", "1"))),
+			folder("kernel", text("hostname", m.config.Name+"\n"), folder("random", text("boot_id", m.boot+"\n")), setting("numa_balancing", "1", oneOf("0", "1"))),
 			folder("vm", drop),
 		),
 	)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"vnuma.dev/lab/internal/cost"
 )
 
@@ -29,7 +31,8 @@ type Config struct {
 	Nodes    []Node
 	// HostNodes are the physical nodes of a VM's nodes; nil: each node is its own.
 	HostNodes []int
-	UUID      string // of the VM's firmware; empty: none is shown
+	Real      []string // programs of the machine that the lab runs on, which run there
+	UUID      string   // of the VM's firmware; empty: none is shown
 	// OtherReader is a node from which some program reads every file right after the caches were dropped; below 0: none.
 	OtherReader int
 	Cost        cost.Model
@@ -40,6 +43,7 @@ type Config struct {
 type Machine struct {
 	config  Config
 	started time.Time
+	boot    string // the kernel's number of this boot
 
 	mu      sync.Mutex
 	changed *sync.Cond // a named pipe got a line, or a program ended
@@ -57,7 +61,7 @@ type Machine struct {
 
 // New is a machine that has just started.
 func New(config Config) *Machine {
-	m := &Machine{config: config, started: time.Now(), memory: newMemory(config.Nodes, config.HostNodes), nextPID: 400, running: map[int]*process{}, pipeWait: longestPipe}
+	m := &Machine{config: config, started: time.Now(), boot: uuid.NewString(), memory: newMemory(config.Nodes, config.HostNodes), nextPID: 400, running: map[int]*process{}, pipeWait: longestPipe}
 	m.changed = sync.NewCond(&m.mu)
 	m.root = m.files()
 	m.root.fix()

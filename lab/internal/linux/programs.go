@@ -1,8 +1,10 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +19,10 @@ var programs map[string]program
 
 func init() {
 	programs = map[string]program{
-		"[": bracket, "awk": awk, "cat": cat, "dd": dd, "df": df, "dirname": dirname, "echo": echo,
+		"[": bracket, "awk": awk, "cat": cat, "dd": dd, "df": df, "dirname": dirname, "echo": echo, "env": env,
 		"false": func(*process, []string) int { return 1 }, "grep": grep, "head": head, "hostname": hostname, "id": id,
 		"ls": ls, "mkdir": mkdir, "mkfifo": mkfifo, "mktemp": mktemp, "numactl": numactl, "rm": rm, "rmdir": rmdir,
-		"sed": sed, "seq": seq, "sleep": sleep, "stat": stat, "sync": func(*process, []string) int { return 0 },
+		"sed": sed, "seq": seq, "sleep": sleep, "stat": stat, "tail": tail, "sync": func(*process, []string) int { return 0 },
 		"test": test, "timeout": timeout, "true": func(*process, []string) int { return 0 }, "uname": uname, "wc": wc,
 	}
 }
@@ -99,8 +101,11 @@ func sleep(p *process, arguments []string) int {
 	return 0
 }
 
-// timeout is `timeout SECONDS COMMAND...`: no command here takes long enough to be ended.
+// timeout is `timeout [-k SECONDS] SECONDS COMMAND...`: no command here takes long enough to be ended.
 func timeout(p *process, arguments []string) int {
+	if len(arguments) > 2 && arguments[0] == "-k" {
+		arguments = arguments[2:]
+	}
 	if len(arguments) < 2 {
 		return p.unknown("timeout", arguments)
 	}
@@ -108,6 +113,47 @@ func timeout(p *process, arguments []string) int {
 		return p.unknown("timeout", arguments)
 	}
 	return p.run(arguments[1:])
+}
+
+// env is `env NAME=VALUE... COMMAND...`.
+func env(p *process, arguments []string) int {
+	for len(arguments) > 0 {
+		name, value, set := strings.Cut(arguments[0], "=")
+		if !set {
+			return p.run(arguments)
+		}
+		p.env[name] = value
+		arguments = arguments[1:]
+	}
+	return p.unknown("env", arguments)
+}
+
+// runReal runs a program of the machine that the lab runs on, with this process's output and no input.
+func (p *process) runReal(name string, arguments []string) int {
+	command := exec.Command(name, arguments...)
+	command.Stdout, command.Stderr = p.stream(1), p.stream(2)
+	err := command.Run()
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
+		return ended.ExitCode()
+	}
+	if err != nil {
+		return p.complain(name, "cannot be started", err)
+	}
+	return 0
+}
+
+// tail is `tail -c BYTES` of the standard input.
+func tail(p *process, arguments []string) int {
+	if len(arguments) != 2 || arguments[0] != "-c" {
+		return p.unknown("tail", arguments)
+	}
+	most, err := strconv.Atoi(arguments[1])
+	if err != nil || most < 0 {
+		return p.unknown("tail", arguments)
+	}
+	text, status := p.text("tail", nil)
+	io.WriteString(p.stream(1), text[max(0, len(text)-most):])
+	return status
 }
 
 func cat(p *process, names []string) int {
@@ -144,6 +190,13 @@ func head(p *process, arguments []string) int {
 		}
 		all := strings.SplitAfter(text, "\n")
 		io.WriteString(p.stream(1), strings.Join(all[:min(lines, len(all))], ""))
+		return 0
+	case len(arguments) == 2 && arguments[0] == "-c":
+		most, err := strconv.ParseInt(arguments[1], 10, 64)
+		if err != nil || most < 0 {
+			return p.unknown("head", arguments)
+		}
+		io.CopyN(p.stream(1), p.input(), most) // an input that is shorter is all of it
 		return 0
 	case len(arguments) == 3 && arguments[0] == "-c":
 		bytes, err := strconv.ParseInt(arguments[1], 10, 64)

@@ -134,7 +134,7 @@ func TestWhatTheMachineDoesNotHaveIsSaid(t *testing.T) {
 		"echo a | { read x y; }":    "reads into one variable alone",
 		"wait 1":                    "waits for everything alone",
 		"export -p":                 "has no export -p",
-		"timeout -k 1 2 id":         "does not know",
+		"timeout -s 9 2 id":         "does not know",
 		"seq 3 | head -n -1":        "does not know: -n -1",
 		"awk '{ print }' /dev/null": "does not know",
 		"cat < /dev/zero":           "has no end of it",

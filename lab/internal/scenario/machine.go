@@ -15,6 +15,7 @@ type Machine struct {
 	VM          string        `yaml:"vm"` // whose guest it is, with the nodes of each boot; empty: none
 	CPUModel    string        `yaml:"cpu_model"`
 	Nodes       []MachineNode `yaml:"nodes"`
+	Real        []string      `yaml:"real"`         // programs of the machine that the lab runs on, which run there
 	OtherReader *int          `yaml:"other_reader"` // node from which a program reads what was dropped from the cache
 }
 

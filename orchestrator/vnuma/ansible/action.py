@@ -20,7 +20,7 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
-from vnuma.engine.access.guest_shell import Output, command, output_of, refused
+from vnuma.engine.access.guest_shell import LONGEST_S, Output, command, output_of, refused
 from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, from_os_error
 from vnuma.words.validation import messages
 
@@ -152,10 +152,10 @@ class ConnectionShell:
     action: ActionBase
     name: str
 
-    def run(self, script: str) -> Output:
+    def run(self, script: str, within_s: float = LONGEST_S) -> Output:
         """Run a script, as root if the task has `become`. Raises MachineUnreachable."""
         try:
-            return output_of(self.action._low_level_execute_command(command(script)))
+            return output_of(self.action._low_level_execute_command(command(script, within_s)))
         except AnsibleError as error:  # a failed connection, or a missing SSH client
             with suppress(AnsibleError):
                 self.action._connection.reset()  # a shared one does not survive a boot of the guest

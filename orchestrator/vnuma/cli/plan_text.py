@@ -67,7 +67,7 @@ def _certainty(study: Study) -> list[str]:
     """What the study may detect, or why passes say less than boots."""
     if study.shapes:
         return _detects(study)
-    return ["         A cell is a pass with caches dropped before it, not a boot: boots may vary more."]
+    return ["         A cell is a pass, not a boot: boots may vary more."]
 
 
 def summary(study: Study, named: Mapping[str, TargetPlan]) -> str:

@@ -74,7 +74,17 @@ class SystemUnderTest(Protocol):
 
     @property
     def shell(self) -> Shell:
-        """The machine's shell, as root, for settings whose `guest` is linux."""
+        """The shell, as root, of the guest or of the settings' client, for settings that need one."""
+
+    @property
+    def lease(self) -> int:
+        """The number of the VM's lease, which a resumed run has anew."""
+
+    def guest_boot(self) -> str:
+        """The number of the guest's present boot, by its shell."""
+
+    def masked(self, text: str) -> str:
+        """The text without the values of the run's secrets."""
 
     def client(self, name: str | None) -> Client:
         """The inventory's host of that name, for settings with a `client`; None: this machine."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from shlex import quote
 from typing import Protocol
 
 from vnuma.errors import MeasurementFailed
+
+LONGEST_S = 3600.0
+"""Scripts are ended after this time: a machine that hangs must not block a run forever."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,8 @@ class Output:
 class Shell(Protocol):
     """Runs POSIX shell scripts on one machine, as root."""
 
-    def run(self, script: str) -> Output:
-        """Run a script to its end. Raises MachineUnreachable when the connection breaks."""
+    def run(self, script: str, within_s: float = LONGEST_S) -> Output:
+        """Run a script, ended after that time. Raises MachineUnreachable when the connection breaks."""
 
 
 def require(shell: Shell, script: str, what: str) -> str:
@@ -37,10 +41,13 @@ def require(shell: Shell, script: str, what: str) -> str:
     if done.status:
         raise MeasurementFailed(
             f"{what} failed with status {done.status}: {done.last_words}.",
-            fix="Run it on the machine by hand; docs/workloads/page_cache.md has the commands.",
+            fix="Run it on the machine by hand.",
         )
     return done.stdout
 
+
+BOOT = "/proc/sys/kernel/random/boot_id"
+"""The kernel's own number of the present boot."""
 
 _NODES = "/sys/devices/system/node"
 
@@ -49,6 +56,7 @@ export LC_ALL=C
 say() { echo "@@ $1"; }
 say hostname; hostname 2>/dev/null || cat /proc/sys/kernel/hostname
 say kernel; uname -r
+say boot; cat BOOT 2>/dev/null
 say machine-id; cat /etc/machine-id 2>/dev/null
 say uid; id -u
 say uuid; cat /sys/class/dmi/id/product_uuid 2>/dev/null
@@ -75,13 +83,20 @@ say file_system; stat -f -c %T "$at"
 say disk_kb; df -Pk "$at" | awk 'NR == 2 { print $4 }'
 say folder; [ -w "$at" ] && echo writable
 say drop_caches; [ -w /proc/sys/vm/drop_caches ] && echo writable
+say missing; for f in FILES; do command -v "$f" >/dev/null || [ -e "$f" ] || echo "$f"; done
 say shm_kb; df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }'
 """
 
 
-def linux_question(folder: str) -> str:
+def linux_question(folder: str, files: Iterable[str] = ()) -> str:
     """The script that reads everything a study needs to know about a Linux machine. It changes nothing.
 
-    `folder` is the file's. `domain.vm.linux.linux_facts` parses its output.
+    `folder` is the file's; `files` are asked for, as paths or as programs by name.
+    `domain.vm.linux.linux_facts` parses its output.
     """
-    return _SCRIPT.replace("NODES", _NODES).replace("FOLDER", quote(folder))
+    return (
+        _SCRIPT.replace("NODES", _NODES)
+        .replace("BOOT", BOOT)
+        .replace("FOLDER", quote(folder))
+        .replace("FILES", " ".join(map(quote, files)))
+    )

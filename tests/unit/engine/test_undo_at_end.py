@@ -6,8 +6,7 @@ import pickle
 
 import pytest
 
-from vnuma.engine.lease.attempt import undo_at_end
-from vnuma.errors import MeasurementFailed, SqlUnreachable
+from vnuma.errors import MeasurementFailed, SqlUnreachable, undo_at_end
 
 
 def fails() -> None:

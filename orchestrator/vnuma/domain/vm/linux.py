@@ -66,6 +66,10 @@ class LinuxFacts:
     """Free space in /dev/shm; None without it."""
     uuid: str = ""
     """The firmware's UUID; empty if it shows none."""
+    boot: str = ""
+    """The kernel's own number of this boot; empty if it shows none."""
+    missing: tuple[str, ...] = ()
+    """Files and programs that were asked for and are not there."""
     simulated: str | None = None
     """The scenario of the lab that simulates it; None for a real machine."""
 
@@ -151,6 +155,8 @@ def linux_facts(text: str) -> LinuxFacts:
         may_drop_caches=_line(part, "drop_caches") == "writable",
         free_shm_mb=_mb(_line(part, "shm_kb")),
         uuid=_line(part, "uuid"),
+        boot=_line(part, "boot"),
+        missing=tuple(part.get("missing", "").split("\n")) if part.get("missing", "").strip() else (),
         simulated=scenario_of(_line(part, "vendor")),
     )
 

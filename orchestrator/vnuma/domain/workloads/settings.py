@@ -108,6 +108,9 @@ class WorkloadSettings(Strict):
     needs_remote_memory: ClassVar[bool] = False
     """Whether it needs two vNUMA nodes on two physical nodes, so that virtually remote memory is remote."""
 
+    keeps_output: ClassVar[bool] = False
+    """Whether a sample's figure is read again from its kept output on analysis."""
+
     offers_control: ClassVar[bool] = False
     """Whether it supports the positive control (`design.control: remote`) by placing its data."""
 
@@ -161,6 +164,14 @@ class WorkloadSettings(Strict):
     def kernel_settings(self) -> Mapping[str, str]:
         """Kernel settings of a Linux machine during a pass, with their values; empty for none."""
         return {}
+
+    def looks_at(self) -> tuple[str, ...]:
+        """Files and programs that a plan looks for where the workload runs."""
+        return ()
+
+    def read_again(self, kept: Mapping[str, object]) -> float | None:
+        """The figure of a sample's kept output (`Figures.execution`), for a workload that `keeps_output`."""
+        return None
 
     def steps(self) -> Iterator[str]:
         """What it does to its target besides measuring, in sentences for a plan and a change board."""

@@ -66,9 +66,20 @@ class VmContext:
         wait_s = patience_s(self.study.power)
         return vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s, say=say)
 
+    @property
+    def inventory(self) -> Path:
+        """The inventory of this play, or else the run's."""
+        private = Private.read()
+        return Path((private.inventory if private else self.run.inventory) or "inventory")
+
     def shell(self) -> Shell:
         """The guest's shell, as root; outside a play, each script is a play of its own."""
-        return self.task_shell or PlayedShell(self.vm.name, Path(self.run.inventory or "inventory"))
+        return self.task_shell or PlayedShell(self.vm.name, self.inventory)
+
+    def workload_shell(self) -> Shell:
+        """The shell where the workload's programs run: its client's, or the guest's."""
+        client = self.study.workload.client_host
+        return PlayedShell(client, self.inventory) if client else self.shell()
 
     def sql(self) -> SqlServer:
         """How to reach this VM's SQL Server."""

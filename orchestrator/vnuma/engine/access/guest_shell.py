@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,21 +14,20 @@ from typing import Any
 
 from vnuma.assets import asset
 from vnuma.domain.vm.linux import LinuxFacts, linux_facts
+from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.engine.access.play_input import clean_environment, write_extra_variables, write_play_inventory
 from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable, PreflightBlocked
+from vnuma.workloads.shell import LONGEST_S as LONGEST_S
 from vnuma.workloads.shell import Output as Output
 from vnuma.workloads.shell import Shell, linux_question
 
 _MEMORY = "/dev/shm"
 """Keep such a play's files in memory where possible, so that restoring a machine needs no disk space."""
 
-LONGEST_S = 3600
-"""Scripts are ended after this time: a machine that hangs must not block a run forever."""
 
-
-def command(script: str) -> str:
-    """Encode a script as one command that any remote shell can run."""
-    return f"timeout {LONGEST_S} /bin/sh -c {quote(script)}"
+def command(script: str, within_s: float) -> str:
+    """Encode a script as one command that any remote shell can run, ended after that time."""
+    return f"timeout {math.ceil(within_s)} /bin/sh -c {quote(script)}"
 
 
 def output_of(result: Mapping[str, Any]) -> Output:
@@ -57,7 +57,9 @@ _NO_SSH = "Unable to execute ssh command line on a controller"
 """Ansible's message when this machine has no ssh."""
 
 
-def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Output | MachineUnreachable]:
+def run_on(
+    names: Sequence[str], inventory: Path, script: str, within_s: float = LONGEST_S
+) -> dict[str, Output | MachineUnreachable]:
     """Run one script as root on machines in parallel: each one's output, or why it could not be reached."""
     import ansible_runner  # noqa: PLC0415 - half a second that only a study of machines pays
 
@@ -67,7 +69,7 @@ def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Outp
             hosts = write_play_inventory(Path(folder), inventory, {}, names)
         except (InputError, EnvironmentProblem) as error:
             return {name: refused(name, error.what) for name in names}
-        write_extra_variables(Path(folder), vnuma_hosts=names, vnuma_script=command(script))
+        write_extra_variables(Path(folder), vnuma_hosts=names, vnuma_script=command(script, within_s))
         with clean_environment(Path(folder)):
             done = ansible_runner.interface.run(
                 private_data_dir=folder,
@@ -93,10 +95,10 @@ def _answer(event: Mapping[str, Any]) -> list[tuple[str, Output | MachineUnreach
     return []
 
 
-def linux_facts_of(names: Iterable[str], inventory: Path, folder: str) -> dict[str, LinuxFacts]:
-    """Ask every guest once. Raises as `facts_of`."""
-    asked = list(names)
-    answers = run_on(asked, inventory, linux_question(folder)) if asked else {}
+def linux_facts_of(names: Iterable[str], inventory: Path, work: WorkloadSettings) -> dict[str, LinuxFacts]:
+    """Ask every machine once what that workload needs to know. Raises as `facts_of`."""
+    asked, question = list(names), linux_question(getattr(work, "folder", "/var/tmp"), work.looks_at())
+    answers = run_on(asked, inventory, question) if asked else {}
     return {name: facts_of(name, answer) for name, answer in answers.items()}
 
 
@@ -144,9 +146,9 @@ class PlayedShell:
     name: str
     inventory: Path
 
-    def run(self, script: str) -> Output:
+    def run(self, script: str, within_s: float = LONGEST_S) -> Output:
         """Run it as one play. Raises MachineUnreachable."""
-        said = run_on([self.name], self.inventory, script)[self.name]
+        said = run_on([self.name], self.inventory, script, within_s)[self.name]
         if isinstance(said, MachineUnreachable):
             raise said
         return said

@@ -119,7 +119,10 @@ def clean_environment(folder: Path, private: Path | None = None) -> Iterator[Non
 
 
 def _is_open(name: str) -> bool:
-    """Whether a variable of Ansible or of a collection holds no secret; the path of a secret is not one."""
-    if name == "ANSIBLE_PRIVATE_KEY":
+    """Whether a variable of Ansible or of a collection holds no secret; the path of a secret is not one.
+
+    Also false for the output plugin of ansible-runner, which a play inside a play would load twice.
+    """
+    if name in ("ANSIBLE_PRIVATE_KEY", "ANSIBLE_STDOUT_CALLBACK"):
         return False
     return name.endswith(("_FILE", "_PATH")) or not any(word in name for word in _SECRET_WORDS)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from vnuma.domain.study.study import Dataset, Study
@@ -18,7 +17,7 @@ from vnuma.engine.audit.log import journal_of
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import kernel_baseline, require_proven
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL
-from vnuma.engine.lease.attempt import add_facts, finish, say_step, step, undo_at_end
+from vnuma.engine.lease.attempt import add_facts, finish, say_step, step
 from vnuma.engine.lease.baseline import refuse_foreign_changes, refuse_settings
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.engine.lease.vcenter_retry import on_hypervisor
@@ -30,6 +29,7 @@ from vnuma.errors import (
     PlacementNotProven,
     SqlFailed,
     SqlUnreachable,
+    undo_at_end,
 )
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import while_measuring
@@ -55,7 +55,7 @@ from vnuma.workloads.interface import (
     require_declared,
     workload_named,
 )
-from vnuma.workloads.shell import Shell
+from vnuma.workloads.shell import BOOT, Shell, require
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,24 @@ class CellSystem:
         return self.context.run.simulated is not None
 
     @property
+    def lease(self) -> int:
+        """The fencing token."""
+        return self.context.token
+
+    @property
     def shell(self) -> Shell:
-        return self.context.shell()
+        return self.context.workload_shell()
+
+    def guest_boot(self) -> str:
+        """The kernel's number of the guest's present boot."""
+        return require(self.context.shell(), f"cat {BOOT}", f"{self.vm}: reading its boot's number").strip()
+
+    def masked(self, text: str) -> str:
+        """The text without the values of this play's secrets."""
+        private = Private.read()
+        for value in private.secrets.values() if private else ():
+            text = text.replace(value, "***")
+        return text
 
     @contextmanager
     def reached(self) -> Iterator[None]:
@@ -109,9 +125,7 @@ class CellSystem:
 
     def client(self, name: str | None) -> Client:
         """The client machine. Raises InputError when the run's inventory does not have it."""
-        private = Private.read()
-        where = private.inventory if private else self.context.run.inventory
-        return client_named(Path(where or "inventory"), name)
+        return client_named(self.context.inventory, name)
 
     def say(self, words: str) -> None:
         """Show the cell's current step in the progress."""
@@ -305,7 +319,8 @@ def measure_turn(context: VmContext, attempt: Claim, bench: Bench, turn: Turn) -
             reading = bench.run(turn.size, turn.form)
         require_declared(reading, context.study.workload, turn.form)
     except (MeasurementFailed, ConnectionDropped, SqlFailed) as error:
-        _store(context, attempt, _failed(name, turn, str(error)))
+        known = error.execution if isinstance(error, MeasurementFailed) else None
+        _store(context, attempt, _failed(name, turn, str(error), known))
         raise
     _store(context, attempt, _measured(name, turn, reading))
 
@@ -322,17 +337,20 @@ def _unbroken() -> Iterator[None]:
 def _measured(workload: str, turn: Turn, reading: Reading) -> Sample:
     return Sample(
         workload=workload,
-        size=turn.size,
-        form=turn.form,
-        iteration=turn.iteration,
-        warmup=turn.warmup,
+        **vars(turn),
         at=utc_now(),
         **{**vars(reading), "figures": dict(reading.figures or {}) or None},
     )
 
 
-def _failed(workload: str, turn: Turn, reason: str) -> Sample:
-    return Sample(workload, turn.size, turn.form, turn.iteration, turn.warmup, utc_now(), reason=reason)
+def _failed(workload: str, turn: Turn, reason: str, known: Mapping[str, object] | None) -> Sample:
+    return Sample(
+        workload=workload,
+        **vars(turn),
+        at=utc_now(),
+        reason=reason,
+        execution=known,
+    )
 
 
 def _store(context: VmContext, attempt: Claim, row: Sample) -> None:

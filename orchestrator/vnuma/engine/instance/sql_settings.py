@@ -20,9 +20,8 @@ from vnuma.domain.vm.endpoint import mapped, ports_of
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import Journal
-from vnuma.engine.lease.attempt import undo_at_end
 from vnuma.engine.lease.baseline import NOT_KNOWN, GuestReader, baseline_guest, changed_sql_server
-from vnuma.errors import LoginRefused, PreflightBlocked, SqlFailed, SqlUnreachable, StoreError
+from vnuma.errors import LoginRefused, PreflightBlocked, SqlFailed, SqlUnreachable, StoreError, undo_at_end
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance import buffer_pool, ready, server_configuration

@@ -6,7 +6,7 @@ the play continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -70,23 +70,6 @@ def step(context: VmContext, attempt: Claim, name: str) -> Iterator[None]:
         # A bug, or an unexpected vSphere fault: an attempt left open would look like an interruption.
         finish(context, attempt, Outcome.FAILED, reason_word(type(error)), f"{type(error).__name__}: {error}")
         raise
-
-
-@contextmanager
-def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
-    """Run `undo` at the end, whatever happens. An error of the body is raised, with undo's error added."""
-    try:
-        yield
-    except BaseException as first:
-        try:
-            undo()
-        except VnumaError as second:
-            if isinstance(first, VnumaError):
-                first.also(second)
-            else:
-                first.add_note(str(second))
-        raise
-    undo()
 
 
 def say_step(context: VmContext, attempt: Claim, words: str) -> None:

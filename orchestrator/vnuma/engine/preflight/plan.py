@@ -48,6 +48,7 @@ from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
 from vnuma.words.provenance import scenario_of
 from vnuma.workloads.interface import workload_named
+from vnuma.workloads.shell import BOOT
 
 # Settings that change what the guest shows; all others affect only the host.
 _SEEN_INSIDE = frozenset({"numCPUs", "numCoresPerSocket", "memoryMB", "coresPerNumaNode"})
@@ -310,12 +311,31 @@ def plan_all(
     on = {name: one for name, one in targets.items() if name not in shapes or _is_on(shapes[name])}
     work, linux, found = study.workload, dict[str, LinuxFacts](), dict[str, list[Finding]]()
     if "shell" in work.needs:
-        linux = linux_facts_of(on, inventory, getattr(work, "folder", "/var/tmp"))
-    if work.client_host is not None and shapes:
+        linux = linux_facts_of(on, inventory, work)
+    client = None
+    if work.client_host is not None and "shell" in work.needs:
+        client = linux_facts_of([work.client_host], inventory, work)[work.client_host]
+        found = {name: list(own_client_findings(work.client_host, client, linux.get(name))) for name in on}
+    elif work.client_host is not None and shapes:
         found = client_findings(inventory, work.client_host, on)
     return {
-        name: _plan(study, name, shapes.get(name), linux.get(name), found.get(name, [])) for name in targets
+        name: _plan(study, name, shapes.get(name), linux.get(name), client, found.get(name, []))
+        for name in targets
     }
+
+
+def own_client_findings(name: str, client: LinuxFacts, guest: LinuxFacts | None) -> Iterator[Finding]:
+    """A client of a program that is no other machine than the guest or this one."""
+    for boot, what in (
+        (Path(BOOT).read_text("ascii").strip(), "this machine"),
+        (guest and guest.boot, "the guest"),
+    ):
+        if client.boot and client.boot == boot:
+            yield Finding.block(
+                WORKLOAD,
+                f"{name} is {what}: its load would be part of what is measured.",
+                "As workload.client, name another machine; without it the program runs in the guest.",
+            )
 
 
 def _is_on(shape: ShapePlan) -> bool:
@@ -323,9 +343,14 @@ def _is_on(shape: ShapePlan) -> bool:
 
 
 def _plan(
-    study: Study, name: str, shape: ShapePlan | None, linux: LinuxFacts | None, found: Sequence[Finding]
+    study: Study,
+    name: str,
+    shape: ShapePlan | None,
+    linux: LinuxFacts | None,
+    client: LinuxFacts | None,
+    found: Sequence[Finding],
 ) -> TargetPlan:
-    inside, left_out = guest_findings(study, name, shape, linux)
+    inside, left_out = guest_findings(study, name, shape, linux, client)
     findings = [*inside, *found, *measurement_findings(study), *(shape.findings if shape else ())]
     boots = study.design.most_blocks * sum(arm not in left_out for arm, _ in columns(study))
     called, key, path, host = _identity(name, shape, linux)
@@ -387,9 +412,14 @@ def sql_findings(study: Study, target: Target, vm: VmFacts, seen: Surroundings) 
 
 
 def guest_findings(
-    study: Study, name: str, shape: ShapePlan | None, linux: LinuxFacts | None
+    study: Study,
+    name: str,
+    shape: ShapePlan | None,
+    linux: LinuxFacts | None,
+    client: LinuxFacts | None = None,
 ) -> tuple[list[Finding], dict[str, str]]:
-    """What prevents the workload in a guest that is asked through its shell, and the arms left out for it.
+    """What prevents the workload in a guest that is asked through its shell, or on its client, and the arms
+    left out for it.
 
     Where nothing shapes it, a guest with one node has only the arms that need one. Where each arm is shaped,
     the arm's predicted nodes are what it asks for.
@@ -405,7 +435,7 @@ def guest_findings(
         label: [
             Finding.block(WORKLOAD, found.what, found.fix)
             for found in workload.guest_obstacles(
-                study.workload_of(label), _seen_by(shaped.get(label), linux)
+                study.workload_of(label), client or _seen_by(shaped.get(label), linux)
             )
         ]
         for label in study.labels

@@ -318,7 +318,7 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, 
         if uuid is not None:  # its VM is booting
             shell = answering(shell, context.study.power.sql_timeout_s)
         proven_guest(vm, shell, uuid)
-        workload_named(workload.name).remove(shell, workload)
+        workload_named(workload.name).remove(context.workload_shell(), workload)
         edits, before = guest_edits(context, choice), _held_before(context)
         sql_identity.switch(
             context.shell(),

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vnuma.analysis.records import Sample
+from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.store.timed import TimedBatch
 
 CLOCK_WORDS = {
     "messages": "SET STATISTICS TIME, whole ms",
     "query_stats": "sys.dm_exec_query_stats, microseconds",
 }
+
+
+def read_again(work: WorkloadSettings, batch: TimedBatch) -> Iterator[Sample]:
+    """The samples with their figures read from the kept output; one that has no figure there is failed."""
+    for sample, kept in zip(batch.samples, batch.executions, strict=True):
+        value = None if sample.value is None or kept is None else work.read_again(json.loads(kept))
+        yield sample if value == sample.value else sample._replace(value=value, outcome=_outcome(value))
+
+
+def _outcome(value: float | None) -> str:
+    return "failed" if value is None else "measured"
+
 
 OWN_CLOCK = "the workload's own, on SQL Server"
 

@@ -10,8 +10,8 @@ from vnuma.store.rows import Vm
 from vnuma.words.plain_text import counted
 
 PASSES = (
-    "Each replicate is a pass: the page cache was dropped and the file placed anew before it. The machine "
-    "was not booted between passes, so the intervals do not include differences between boots."
+    "Each replicate is a pass. The machine was not booted between passes, so the intervals do not include "
+    "differences between boots."
 )
 
 

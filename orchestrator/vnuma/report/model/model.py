@@ -17,7 +17,13 @@ from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Published, Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError, StoreError
-from vnuma.report.model.executions import ExecutionTotals, FormExecutions, WaitShare, WaitTotals
+from vnuma.report.model.executions import (
+    ExecutionTotals,
+    FormExecutions,
+    WaitShare,
+    WaitTotals,
+    read_again,
+)
 from vnuma.store import attempts, facts, leases, runs
 from vnuma.store.cells import cells_of_run, used_up_cells
 from vnuma.store.open import Store
@@ -172,7 +178,7 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         for batch in timed_batches(connection, row.id):
             waits.add(batch)
             executions.add(batch)
-            timed += batch.samples
+            timed += read_again(study.workload, batch) if study.workload.keeps_output else batch.samples
     names = {vm.id: vm.name for vm in machines}
     others = set(names.values()) - set(study.vms)
     if others:  # the report has no place for them

@@ -1,0 +1,319 @@
+"""What a study says of a program that prints a figure, and how the figure is read from its output.
+
+Reading is pure: the same output always gives the same figure.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from vnuma.domain.workloads.metric import Better, Metric
+from vnuma.domain.workloads.settings import GuestPart, Problem, Size, WorkloadContext, WorkloadSettings
+from vnuma.words.validation import Strict
+
+UNIT = "unit"
+"""The named group of a regular expression that must show the metric's unit."""
+
+_NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?([eE][+-]?\d+)?")
+_SHOWN = 60
+"""Characters of a text that a reason quotes."""
+
+
+class Unreadable(Exception):
+    """Why an output has no figure, as the end of a sentence."""
+
+
+class Figure(Strict):
+    """The figure that decides, and where the program's standard output shows it."""
+
+    name: str = Field(min_length=1, description="The metric, as in `new orders`.")
+    unit: str = Field(min_length=1, description="Its unit, as in `1/min`.")
+    better: Better = Field(description="Whether a `higher` or a `lower` figure is better.")
+    regex: str | None = Field(
+        default=None,
+        description=(
+            "A regular expression with one group, the figure; lines begin with `^` and end with `$`. A "
+            "group named `unit` must show the unit."
+        ),
+    )
+    json_path: str | None = Field(
+        default=None, description="A path in JSON output: `jobs.0.read.iops`; a number selects an item."
+    )
+    csv_column: str | None = Field(
+        default=None, description="A column's heading in CSV output with one line below it."
+    )
+
+    @property
+    def metric(self) -> Metric:
+        """The figure as the analysed metric."""
+        return Metric(self.name, self.unit, self.better)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Figure:
+        ways = [way for way in (self.regex, self.json_path, self.csv_column) if way is not None]
+        if len(ways) != 1:
+            raise ValueError("a figure has one of regex, json_path and csv_column")
+        if self.regex is not None:
+            try:
+                groups = re.compile(self.regex)
+            except re.error as error:
+                raise ValueError(f"'{self.regex}' is not a regular expression: {error}") from None
+            if groups.groups - (UNIT in groups.groupindex) != 1:
+                raise ValueError("the regular expression needs one group, the figure: (...)")
+        return self
+
+    def read(self, output: str) -> float:
+        """The figure. Raises Unreadable: no figure, two figures, another unit, or a text."""
+        found = list(self._found(output))
+        if not found:
+            raise Unreadable("it printed no figure")
+        if len(found) > 1:
+            first, second = (text[:_SHOWN] for text in found[:2])
+            raise Unreadable(f"it printed {len(found)} figures, among them {first} and {second}")
+        return number(_seconds(found[0]) if self.unit == "s" else found[0])
+
+    def _found(self, output: str) -> Iterator[str]:
+        if self.regex is not None:
+            yield from self._matches(output)
+        elif self.json_path is not None:
+            yield _at(output, self.json_path)
+        elif self.csv_column is not None:
+            yield from _column(output, self.csv_column)
+
+    def _matches(self, output: str) -> Iterator[str]:
+        pattern = re.compile(str(self.regex), re.MULTILINE)
+        own = pattern.groupindex.get(UNIT)
+        for match in pattern.finditer(output):
+            if own and match[own] != self.unit:
+                raise Unreadable(f"its unit is {str(match[own])[:_SHOWN]!r}, not {self.unit!r}")
+            (figure,) = (text for at, text in enumerate(match.groups(), start=1) if at != own)
+            if figure is not None:
+                yield figure
+
+
+_TIME = re.compile(r"(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)")
+
+
+def _seconds(text: str) -> str:
+    """Seconds as they are; those of 00:01:31.867 together."""
+    time = _TIME.fullmatch(text.strip())
+    return str(int(time[1]) * 3600 + int(time[2]) * 60 + Decimal(time[3])) if time else text
+
+
+def number(text: str) -> float:
+    """A printed number, with or without commas between thousands. Raises Unreadable."""
+    stripped = text.strip()
+    if not any(map(str.isdigit, stripped)) or not _NUMBER.fullmatch(stripped):
+        raise Unreadable(f"{text[:_SHOWN]!r} is not a number")
+    value = float(stripped.replace(",", ""))
+    if not math.isfinite(value):
+        raise Unreadable(f"{text[:_SHOWN]!r} is not a finite number")
+    return value
+
+
+def _at(output: str, path: str) -> str:
+    """The number at a path of a JSON document, as text. Raises Unreadable."""
+    try:
+        value = json.loads(output, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"its output is not valid JSON: {str(error)[:_SHOWN]}") from None
+    for key in path.split("."):
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            raise Unreadable(f"its JSON has no {path}")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise Unreadable(f"{path} of its JSON is not a number")
+    return str(value)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object. Raises ValueError for one that has a key twice."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return dict(pairs)
+
+
+def _column(output: str, heading: str) -> Iterator[str]:
+    """Every value below that heading. Raises Unreadable."""
+    try:
+        rows = [row for row in csv.reader(output.splitlines(), strict=True) if row]
+    except csv.Error as error:
+        raise Unreadable(f"its output is not valid CSV: {error}") from None
+    headings = [name.strip() for name in rows[0]] if rows else []
+    if headings.count(heading) != 1:
+        raise Unreadable(f"its CSV has {headings.count(heading)} columns {heading!r}")
+    at = headings.index(heading)
+    for row in rows[1:]:
+        if len(row) != len(headings):
+            raise Unreadable(f"a line of its CSV has {len(row)} of {len(headings)} values")
+        yield row[at]
+
+
+PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+"""A variable in a program's arguments or script."""
+
+OUTPUT_KB = 64
+"""Most that a program may print, in KiB; it is kept with each sample."""
+
+Word = Annotated[str, Field(min_length=1)]
+Program = Annotated[tuple[str, ...], Field(min_length=1)] | Word
+"""Arguments of a program, which no shell sees; or a script of the shell there."""
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,29}$")]
+Form = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,29}$")]
+Place = Annotated[str, StringConstraints(pattern=r"^/[^\x00-\x1f]{1,199}$")]
+
+
+class Command(WorkloadSettings):
+    """A program that prints a figure: any benchmark, in the guest or on a client host.
+
+    A program is a list of arguments, which no shell interprets, or a text, which is a script of the shell
+    there. `{size}`, `{form}` and `{NAME}` of `variables` are replaced in both.
+    """
+
+    size_word: ClassVar[str] = "as size"
+    fixed_work: ClassVar[bool] = False
+    needs: ClassVar[frozenset[GuestPart]] = frozenset({"shell"})
+    factors: ClassVar[frozenset[str]] = frozenset({"variables"})
+    keeps_output: ClassVar[bool] = True
+
+    name: Literal["command"] = Field(description="The workload.")
+    run: Program = Field(description="The program that is measured.")
+    figure: Figure = Field(description="What it prints, and where.")
+    sizes: tuple[Size, ...] = Field(default=(1,), min_length=1, description="Values of `{size}`.")
+    forms: tuple[Form, ...] = Field(
+        default=("run",), min_length=1, description="Values of `{form}`; the first one decides the verdict."
+    )
+    variables: Mapping[Name, str | int | float] = Field(
+        default={}, description="Values of other variables, which an arm may set."
+    )
+    exit_codes: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(
+        default=(0,), min_length=1, description="Exit codes that count; any other is a failed iteration."
+    )
+    client: Word | None = Field(
+        default=None,
+        description="The inventory's host where everything here runs; by default the guest.",
+    )
+    files: tuple[Place, ...] = Field(
+        default=(), description="Files that must exist there; vnuma copies nothing."
+    )
+    setup: tuple[Program, ...] = Field(
+        default=(), description="Programs to run once on every boot, before anything is measured."
+    )
+    teardown: tuple[Program, ...] = Field(
+        default=(), description="Programs to run at each boot's end, also after a failure."
+    )
+    study_setup: tuple[Program, ...] = Field(
+        default=(), description="Programs to run once, before the first boot is measured."
+    )
+    study_teardown: tuple[Program, ...] = Field(
+        default=(), description="Programs that undo `study_setup` at restore; they may run more than once."
+    )
+
+    @property
+    def client_host(self) -> str | None:
+        """The host where it runs; None: the guest."""
+        return self.client
+
+    def metric(self, form: str) -> Metric:
+        """The figure."""
+        return self.figure.metric
+
+    def read_again(self, kept: Mapping[str, object]) -> float | None:
+        """The figure of a kept output; None without one."""
+        try:
+            return self.figure.read(str(kept.get("stdout", "")))
+        except Unreadable:
+            return None
+
+    def looks_at(self) -> tuple[str, ...]:
+        """The files, and the program where a study does not install it."""
+        program = self.run[0] if isinstance(self.run, tuple) and not self.study_setup else ""
+        return (*self.files, *([program] if program and not PLACEHOLDER.search(program) else []))
+
+    def filled(self, program: Program, size: int | None = None, form: str | None = None) -> Program:
+        """The program with its variables' values."""
+        known = {"size": size, "form": form, **self.variables}
+        values = {f"{{{name}}}": str(value) for name, value in known.items() if value is not None}
+        return (
+            _replaced(program, values)
+            if isinstance(program, str)
+            else tuple(_replaced(word, values) for word in program)
+        )
+
+    def problems(self, around: WorkloadContext) -> Iterator[Problem]:
+        """Variables of the measured program that have no value in some arm, and variables that none uses."""
+        labels = [arm.label for arm in around.arms]
+        for label in labels:
+            own = around.settings_of(label)
+            known = {"size", "form", *(own.variables if isinstance(own, Command) else ())}
+            for name in _names(self.run) - known if isinstance(self.run, tuple) else ():
+                yield Problem(
+                    ("workload", "run"),
+                    f"{{{name}}} has no value in arm {label}.",
+                    "Give it one in workload.variables.",
+                )
+        used = set().union(*(_names(program) for program in self._programs()))
+        for name in self.variables:
+            if name not in used:
+                yield Problem(
+                    ("workload", "variables", name),
+                    f"variable '{name}' is never used: no program contains {{{name}}}.",
+                    "Remove it, or look for a typing error.",
+                )
+
+    def steps(self) -> Iterator[str]:
+        """See `WorkloadSettings`."""
+        where = f"on {self.client}" if self.client else "in the guest, as root"
+        yield (
+            f"The study's own programs run {where}. vnuma restores the VM, and what they change only by "
+            "their own teardown."
+        )
+        for title, programs in (
+            ("Before the first boot", self.study_setup),
+            ("On each boot", (*self.setup, self.run, *self.teardown)),
+            ("At restore", self.study_teardown),
+        ):
+            for program in programs:
+                yield f"{title}: {shown(program)}"
+
+    def summary(self) -> str:
+        """The text in a plan."""
+        sizes = ", ".join(f"{size:,}" for size in self.sizes)
+        return f"{shown(self.run)} with sizes {sizes} ({', '.join(self.forms)})"
+
+    def size_label(self, size: int) -> str:
+        """`size 5`: the value of `{size}`."""
+        return f"size {size:,}"
+
+    def _programs(self) -> tuple[Program, ...]:
+        return (self.run, *self.setup, *self.teardown, *self.study_setup, *self.study_teardown)
+
+
+def shown(program: Program) -> str:
+    """A program in a sentence: its command line, or its script's first line."""
+    if isinstance(program, tuple):
+        return shlex.join(program)
+    first, *more = program.strip().splitlines()
+    return f"{first} ..." if more else first
+
+
+def _replaced(text: str, values: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
+
+
+def _names(program: Program) -> set[str]:
+    texts = (program,) if isinstance(program, str) else program
+    return {name for text in texts for name in PLACEHOLDER.findall(text)}

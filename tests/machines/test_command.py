@@ -1,0 +1,173 @@
+"""A program that prints a figure: pgbench with a real PostgreSQL, from plan to report."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.conftest import LabFactory
+from tests.machines.on_guest import SHAPED, figures, nodes_of
+from tests.support.cli import vnuma
+from tests.support.looking import settings_now
+from tests.support.postgresql import Cluster, database_of
+from tests.support.site import write_machines
+from vnuma.engine.access.places import store_url
+from vnuma.report.model.model import load_run
+from vnuma.store.open import open_store
+from vnuma.store.rows import Outcome, Sample
+from vnuma.store.samples import iter_samples
+from vnuma.workloads.command.settings import Figure
+
+FIGURE: dict[str, Any] = {"name": "transactions", "unit": "1/s", "better": "higher", "regex": r"^tps = (\S+)"}
+HERE = pytest.mark.skipif(os.geteuid() != 0, reason="the page cache is dropped, and asked about, by root")
+
+
+def study(folder: Path, workload: dict[str, Any], **changes: Any) -> Path:
+    """A study of this machine as it is, with one arm and one pass."""
+    document = {
+        "name": "bench",
+        "vm": "localhost",
+        "reference": "plain",
+        "arms": [{"topology": "keep", "name": "plain"}],
+        "design": {"blocks": 1, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 1},
+        "limits": {"attempts_per_cell": 1},
+        **changes,
+        "workload": {"name": "command", "figure": FIGURE, "timeout_s": 60, **workload},
+    }
+    path = folder / "bench.yml"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def samples() -> list[Sample]:
+    """Of the latest run."""
+    store = open_store(store_url())
+    with store.read() as connection:
+        return [one.sample for one in iter_samples(connection, load_run(store, "latest").run.id)]
+
+
+def kept(sample: Sample) -> str:
+    """What its program printed."""
+    return str((sample.execution or {})["stdout"])
+
+
+@pytest.mark.parametrize("blocks", [1, pytest.param(6, marks=pytest.mark.long)])
+def test_pgbench_is_measured_in_the_shape_of_each_arm(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster, blocks: int
+) -> None:
+    """On the lab's vSphere, from plan to verdicts: real transactions, each arm's nodes, the VM as before."""
+    machine = {"name": "linux16", "vm": "linux16", "real": ["pgbench", "psql"]}
+    running = lab({**SHAPED, "machines": [machine]})
+    inventory, url = write_machines(tmp_path, running), postgresql.new_database()
+    database = [f"--host={postgresql.folder}", "--username=owner", database_of(url)]
+    bench = study(
+        tmp_path,
+        {
+            "study_setup": [["pgbench", "--initialize", "--quiet", *database]],
+            "study_teardown": [["psql", "--command=DROP TABLE IF EXISTS pgbench_history", *database]],
+            "run": ["pgbench", "--client={size}", "--transactions=50", *database],
+            "sizes": [1, 2],
+        },
+        vm="linux16",
+        vcpus=16,
+        reference="2x8",
+        arms=["2x8", "1x16"],
+        all_arms={"affinity": {"physical_cores": [0, 1]}, "memory_reservation": "locked"},
+        design={"blocks": blocks, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 1},
+        power={"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": 60},
+    )
+    before = settings_now(running, "linux16")
+
+    planned = vnuma("plan", bench, "-i", inventory)
+    ran = vnuma("run", bench, "-i", inventory)
+
+    assert "--initialize" in planned.text
+    assert "SQL Server" not in planned.text
+    assert ran.code == 0, ran.text
+    loaded = load_run(open_store(store_url()), "latest")
+    (vm,) = loaded.vms
+    assert {one.arm: nodes_of(one) for one in loaded.attempts_of(vm, Outcome.VALID)} == {"2x8": 2, "1x16": 1}
+    measured = samples()
+    assert len(measured) == blocks * 2 * 2
+    assert [one.value for one in measured] == [Figure(**FIGURE).read(kept(one)) for one in measured]
+    reference, other = figures()
+    assert reference["verdict"] == "reference"
+    assert (other["verdict"] == "too few boots") is (blocks < 6)
+    assert vnuma("report", "latest", "--output", tmp_path / "page.html").code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "transactions" in page
+    assert "SQL Server VM" not in page
+    assert settings_now(running, "linux16") == before
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        postgresql.execute(url, "SELECT FROM pgbench_history")
+
+
+@HERE
+@pytest.mark.parametrize(
+    ("run", "printed", "why"),
+    [
+        ("echo no luck", "no luck\n", "it printed no figure"),
+        ("echo tps = 5; exit 3", "tps = 5\n", "exit code 3"),
+        ("echo tps = 5; sleep 1000", "tps = 5\n", "longer than 1 s"),
+    ],
+)
+def test_an_iteration_without_a_figure_has_a_reason_and_its_output(
+    tmp_path: Path, run: str, printed: str, why: str
+) -> None:
+    """It is a sample without a number; teardown runs, and so does the study's own."""
+    teardown = [["rm", str(tmp_path / "boot")]]
+    bench = study(
+        tmp_path,
+        {
+            "run": run,
+            "timeout_s": 1 if "sleep" in run else 60,
+            "study_setup": [["touch", str(tmp_path / "study")]],
+            "setup": [["touch", str(tmp_path / "boot")]],
+            "teardown": teardown,
+            "study_teardown": [["rm", "-f", str(tmp_path / "study")]],
+        },
+    )
+
+    ran = vnuma("run", bench)
+
+    assert ran.code == 6, ran.text
+    (sample,) = samples()
+    assert (sample.value, sample.elapsed_ms, kept(sample)) == (None, None, printed)
+    assert why in str(sample.reason)
+    assert not {"boot", "study"} & {path.name for path in tmp_path.iterdir()}
+
+
+@HERE
+def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp_path: Path) -> None:
+    """Before anything runs."""
+    inventory = tmp_path / "hosts.yml"
+    local = {"ansible_connection": "local"}
+    inventory.write_text(json.dumps({"all": {"hosts": {"localhost": local, "driver": local}}}), "utf-8")
+    ours = {"run": ["no-such-bench"], "files": ["/no/such/file"]}
+
+    missing = vnuma("plan", study(tmp_path, ours), "-i", inventory)
+    client = vnuma("plan", study(tmp_path, {"run": ["true"], "client": "driver"}), "-i", inventory)
+
+    assert missing.code == client.code == 5
+    assert "has no /no/such/file" in " ".join(missing.text.split())
+    assert "has no no-such-bench" in " ".join(missing.text.split())
+    assert "driver is this machine" in " ".join(client.text.split())
+
+
+@HERE
+def test_a_program_on_a_client_measures_the_guest(tmp_path: Path, lab: LabFactory) -> None:
+    """By Ansible's connection to the client; a boot of the guest meanwhile makes the attempt invalid."""
+    running = lab({"name": "two", "vms": [], "machines": [{"name": "guest"}, {"name": "driver"}]})
+    inventory = write_machines(tmp_path, running)
+
+    ran = vnuma(
+        "run", study(tmp_path, {"run": "echo tps = 5", "client": "driver"}, vm="guest"), "-i", inventory
+    )
+
+    assert ran.code == 0, ran.text
+    assert [one.value for one in samples()] == [5.0]

@@ -1,0 +1,248 @@
+"""A figure is read from what a program printed, or there is a reason; never a number that was not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tests.unit.workloads.printed import PRINTED
+from vnuma.workloads.command.settings import OUTPUT_KB, Command, Figure, Unreadable
+from vnuma.workloads.command.workload import Ran, figure_of, posix_script, ran
+
+Way = dict[str, Any]
+
+TPS: Way = {"name": "transactions", "unit": "1/s", "better": "higher"}
+BY_REGEX: Way = {"regex": r"tps = (\S+)"}
+BY_UNIT: Way = {"regex": r"Triad: (\S+) (?P<unit>\S+)"}
+BY_JSON: Way = {"json_path": "jobs.0.iops"}
+BY_CSV: Way = {"csv_column": "tps"}
+
+
+@pytest.mark.parametrize(
+    ("way", "output", "figure"),
+    [
+        (BY_REGEX, "tps = 412.5\n", 412.5),
+        (BY_REGEX, "tps = 1,234,567.25\n", 1234567.25),
+        (BY_REGEX, "tps = 1e3\n", 1000.0),
+        (BY_REGEX, "tps = 0\n", 0.0),
+        (BY_UNIT, "Triad: 12 1/s\n", 12.0),
+        ({"regex": r"^(?:tps=(\d+)|latency=\d+)$"}, "latency=3\ntps=4\n", 4.0),
+        (BY_JSON, '{"jobs": [{"iops": 12.5}]}', 12.5),
+        (BY_JSON, '{"jobs": [{"iops": "12.5"}]}', 12.5),
+        (BY_CSV, "threads,tps\n8,99\n", 99.0),
+        (BY_CSV, '"threads" , "tps"\r\n"8","1,099"\r\n'.replace(" , ", ","), 1099.0),
+    ],
+)
+def test_the_one_figure_is_read(way: Way, output: str, figure: float) -> None:
+    """By a regular expression, a JSON path or a CSV column."""
+    assert Figure(**TPS, **way).read(output) == figure
+
+
+@pytest.mark.parametrize(
+    ("way", "output", "why"),
+    [
+        (BY_REGEX, "", "no figure"),
+        (BY_REGEX, "tps: 5\n", "no figure"),
+        (BY_REGEX, "tps = 5\ntps = 5\n", "2 figures"),
+        (BY_REGEX, "tps = fast\n", "'fast' is not a number"),
+        (BY_REGEX, "tps = nan\n", "not a number"),
+        (BY_REGEX, "tps = 1,23\n", "not a number"),
+        (BY_REGEX, "tps = 12.5.1\n", "not a number"),
+        (BY_REGEX, "tps = 1e999\n", "not a finite number"),
+        (BY_REGEX, "tps = -\n", "not a number"),
+        (BY_UNIT, "Triad: 12 1/min\n", "its unit is '1/min', not '1/s'"),
+        (BY_UNIT, "Triad: 12 1/s\nTriad: 1 1/min\n", "its unit is '1/min'"),
+        (BY_JSON, "", "not valid JSON"),
+        (BY_JSON, '{"jobs": [{"iops": 1}, ', "not valid JSON"),
+        (BY_JSON, '{"jobs": []}', "has no jobs.0.iops"),
+        (BY_JSON, '{"jobs": [{"iops": null}]}', "not a number"),
+        (BY_JSON, '{"jobs": [{"iops": true}]}', "not a number"),
+        (BY_JSON, '{"jobs": [{"iops": NaN}]}', "not a number"),
+        (BY_JSON, '{"jobs": [{"iops": 1, "iops": 2}]}', "a key twice"),
+        (BY_JSON, "[" * 100_000, "not valid JSON"),
+        (BY_CSV, "", "0 columns"),
+        (BY_CSV, "tps\n", "no figure"),
+        (BY_CSV, "tps\n1\n2\n", "2 figures"),
+        (BY_CSV, "tps,tps\n1,2\n", "2 columns"),
+        (BY_CSV, "threads,tps\n1\n", "1 of 2 values"),
+        (BY_CSV, 'tps\n"1\n', "not valid CSV"),
+    ],
+)
+def test_an_output_without_one_figure_has_a_reason(way: Way, output: str, why: str) -> None:
+    """No figure, two, another unit, a text, a broken document: never a number."""
+    with pytest.raises(Unreadable, match=why):
+        Figure(**TPS, **way).read(output)
+
+
+def documented() -> dict[str, Way]:
+    """Each benchmark's figure in docs/workloads/command.md."""
+    page = (Path(__file__).parents[3] / "docs/workloads/command.md").read_text(encoding="utf-8")
+    (block,) = (text for text in re.findall(r"```\n(\w+:.*?)```", page, re.DOTALL) if "hammerdb" in text)
+    found: dict[str, Way] = yaml.safe_load(block)
+    return found
+
+
+def test_every_documented_figure_is_tested() -> None:
+    """With a published output."""
+    assert set(documented()) == set(PRINTED)
+
+
+@pytest.mark.parametrize("tool", sorted(PRINTED))
+def test_the_output_of_a_known_benchmark_is_read(tool: str) -> None:
+    """With its documented figure."""
+    output, figure = PRINTED[tool]
+
+    assert Figure(**documented()[tool]).read(output) == figure
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_printed_number_is_read_as_it_was_or_refused(value: float, around: str) -> None:
+    """Whatever stands around it: another number never comes out."""
+    for way, output in (
+        (BY_REGEX, f"{around}\ntps = {value!r}\n{around}"),
+        (BY_JSON, json.dumps({"around": around, "jobs": [{"iops": value}]})),
+        (BY_CSV, f"around,tps\n{json.dumps(around)},{value!r}\n"),
+    ):
+        try:
+            read = Figure(**TPS, **way).read(output)
+        except Unreadable:
+            continue
+        assert read == value
+
+
+@given(st.sampled_from([BY_REGEX, BY_UNIT, BY_JSON, BY_CSV]), st.text())
+def test_any_text_is_read_or_refused(way: Way, output: str) -> None:
+    """Nothing else comes out of it."""
+    with suppress(Unreadable):
+        assert isinstance(Figure(**TPS, **way).read(output), float)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [{}, BY_REGEX | BY_JSON, {"regex": "("}, {"regex": "tps"}, {"regex": "(a)(b)"}, {"regex": "(?P<unit>a)"}],
+)
+def test_a_figure_is_read_in_one_way(way: Way) -> None:
+    """One of the three, and a regular expression with one group besides the unit's."""
+    with pytest.raises(ValidationError):
+        Figure(**TPS, **way)
+
+
+COMMAND = Command(name="command", run=("bench",), figure=Figure(**TPS, **BY_REGEX), timeout_s=10)
+DONE = Ran(0, "tps = 5\n", "", 3.0, ("one", "one"))
+
+
+@pytest.mark.parametrize(
+    ("done", "why"),
+    [
+        (Ran(1, "tps = 5\n", "out of memory\n", 3.0, ("one", "one")), "exit code 1: out of memory"),
+        (Ran(1, "", "", 3.0, ("one", "one")), "exit code 1: no message"),
+        (Ran(124, "tps = 5\n", "", 10.1, ("one", "one")), "longer than 10 s"),
+        (Ran(137, "tps = 5\n", "", 15.1, ("one", "one")), "longer than 10 s"),
+        (Ran(137, "tps = 5\n", "", 3.0, ("one", "one")), "exit code 137"),
+        (Ran(0, "tps = 5\n", "", 3.0, ("one", "two")), "booted meanwhile"),
+        (Ran(0, "tps = 5\n", "", 3.0, ("two", "two")), "booted meanwhile"),
+        (Ran(0, "tps = 5\n" + "x" * OUTPUT_KB * 1024, "", 3.0, ("one", "one")), "more than 64 KiB"),
+    ],
+)
+def test_a_program_that_did_not_end_well_has_no_figure(done: Ran, why: str) -> None:
+    """Even if it printed one."""
+    assert figure_of(COMMAND, DONE, "one") == 5.0
+    with pytest.raises(Unreadable, match=why):
+        figure_of(COMMAND, done, "one")
+
+
+def test_a_study_says_which_exit_codes_count() -> None:
+    """Some programs end with another than 0 and have measured."""
+    done = Ran(3, "tps = 5\n", "", 3.0, ("one", "one"))
+
+    assert figure_of(COMMAND.model_copy(update={"exit_codes": (0, 3)}), done, "one") == 5.0
+
+
+def run_here(program: Any, limit_s: float = 20) -> Ran:
+    """A program by its script, on this machine."""
+    script = posix_script(program, limit_s, "token", "a-test")
+    said = subprocess.run(
+        ["/bin/sh", "-c", script], input="yes\n", capture_output=True, text=True, check=True, errors="replace"
+    )
+    done = ran(said.stdout, "token")
+    assert done is not None, said
+    return done
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "stdout", "stderr"),
+    [
+        (("printf", "%s|", "a b", "$HOME", "'", '"', "*"), 0, "a b|$HOME|'|\"|*|", ""),
+        ("echo $((1 + 1)); echo no >&2; exit 3", 3, "2\n", "no\n"),
+        (("cat",), 0, "", ""),
+        ("printf 'no end'", 0, "no end", ""),
+        ("echo '@@token end 0 a 1 2'", 0, "@@token end 0 a 1 2\n", ""),
+        (("no-such-program",), 127, "", "No such file"),
+    ],
+)
+def test_a_program_runs_with_its_arguments_and_no_input(
+    program: Any, status: int, stdout: str, stderr: str
+) -> None:
+    """No shell sees the arguments of a list; the standard input is empty."""
+    done = run_here(program)
+
+    assert (done.status, done.stdout) == (status, stdout)
+    assert stderr in done.stderr
+    assert done.boots == (Path("/proc/sys/kernel/random/boot_id").read_text().strip(),) * 2
+
+
+def test_a_flood_is_cut() -> None:
+    """Its end is not waited for in memory, and the program is not stopped by it."""
+    done = run_here(
+        "head -c 3000000 /dev/zero | tr '\\0' x; head -c 100000 /dev/zero | tr '\\0' y >&2; exit 4"
+    )
+
+    assert (done.status, len(done.stdout), len(done.stderr)) == (4, OUTPUT_KB * 1024 + 1, 2000)
+
+
+def test_a_program_whose_time_is_over_is_ended_with_its_children(tmp_path: Path) -> None:
+    """Also a child in a session of its own, and one that ignores the polite signal."""
+    pids = tmp_path / "pids"
+    child = f"echo $$ >>{pids}; exec sleep 1000"
+    script = f'echo begun; trap "" TERM; setsid sh -c "{child}" & sh -c "{child}" & sleep 1000; sleep 1000'
+    began = time.monotonic()
+
+    done = run_here(script.replace("$$", "\\$\\$"), limit_s=1)
+
+    assert done.status in (124, 137)
+    assert "begun" in done.stdout
+    assert time.monotonic() - began < 60
+    left = [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}/cmdline").exists()]
+    assert [pid for pid in left if os.path.exists(f"/proc/{pid}/exe")] == []
+    with pytest.raises(Unreadable, match="longer than 1 s"):
+        figure_of(COMMAND.model_copy(update={"timeout_s": 1}), done, done.boots[0])
+
+
+def test_a_program_that_a_killed_play_left_is_ended_first() -> None:
+    """It would be measured too."""
+    with subprocess.Popen(["sleep", "1000"], env={**os.environ, "VNUMA_PROGRAM": "a-test"}) as left:
+        run_here(("true",))
+
+        assert left.wait(10) == -9
+
+
+def test_variables_are_replaced_and_other_braces_stay() -> None:
+    """In arguments and in scripts."""
+    own = COMMAND.model_copy(update={"variables": {"db": "x y"}})
+
+    assert own.filled(("-c{size}", "{form}", "{db}", "${HOME}", "{other}"), 8, "run") == (
+        *("-c8", "run", "x y", "${HOME}", "{other}"),
+    )
+    assert own.filled("a {size} {db}", 8, "run") == "a 8 x y"
