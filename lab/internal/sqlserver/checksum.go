@@ -17,7 +17,10 @@ func checksumOf(v any, ignoreCase bool) uint32 {
 	case nil:
 		return checksumOfNull
 	case int64:
-		return integerChecksum(v)
+		if v == int64(int32(v)) {
+			return uint32(v)
+		}
+		return uint32(v) ^ uint32(v>>32)
 	case bool:
 		return uint32(boolInt(v))
 	case string:
@@ -30,22 +33,15 @@ func checksumOf(v any, ignoreCase bool) uint32 {
 	case float64:
 		return mixed(math.Float64bits(v))
 	case time.Time:
-		return mixed(uint64(timeTicks(v)))
+		return mixed(uint64(v.UnixNano()))
 	case tds.Decimal:
-		return hash32(appendUnscaled(nil, v.Unscaled))
+		return hash32(append(v.Unscaled.Bytes(), byte(boolInt(v.Unscaled.Sign() < 0))))
 	case [16]byte:
 		return hash32(v[:])
 	case []byte:
 		return hash32(v)
 	}
 	panic("a value without a checksum")
-}
-
-func integerChecksum(n int64) uint32 {
-	if n == int64(int32(n)) {
-		return uint32(n)
-	}
-	return uint32(n) ^ uint32(n>>32)
 }
 
 // mixed spreads 64 bits over 32.

@@ -97,9 +97,6 @@ func (p *aggregatePlan) newGroup(keys []any) *group {
 func (p *aggregatePlan) each(yield func([]any) error) error {
 	row, ok, err := p.overProduct()
 	if !ok && err == nil {
-		row, ok, err = p.overScan()
-	}
-	if !ok && err == nil {
 		row, ok = p.overCounted()
 	}
 	switch {

@@ -74,13 +74,13 @@ func (s *store) hashed(columns []int) *chains {
 }
 
 func (s *store) chained(columns []int) *chains {
-	sums := make([]uint32, s.rows)
-	for i, c := range columns {
-		s.cells[c].checksums(sums, 4*(len(columns)-1-i), true)
-	}
 	out := &chains{columns: columns, first: make([]int32, s.rows+1), next: make([]int32, s.rows+1)}
 	for row := s.rows; row > 0; row-- {
-		at := out.place(sums[row-1])
+		var sum uint32
+		for _, c := range columns {
+			sum = foldChecksum(sum, checksumOf(s.cells[c].value(row-1), true))
+		}
+		at := out.place(sum)
 		out.first[at], out.next[row] = int32(row), out.first[at]
 	}
 	return out

@@ -48,9 +48,13 @@ func (a *aggregate) checksummed() *summedChecksum {
 // shift is by how much the checksum of the column at a position of the list is rotated.
 func (c *summedChecksum) shift(at int) int { return 4 * (len(c.places) - 1 - at) }
 
-// summed computes aggregates from a number of rows and their checksums; ok is false if any of them
-// needs the rows themselves.
-func (p *aggregatePlan) summed(rows func() (int64, error), sum func(*summedChecksum) int64) (row []any, ok bool, err error) {
+// overProduct computes aggregates over a cross product without building its rows; ok is false if the query does not have
+// that form, or needs the rows themselves.
+func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
+	cross := productOf(p.input)
+	if cross == nil || p.grouped {
+		return nil, false, nil
+	}
 	asked := make([]*summedChecksum, len(p.aggregates))
 	for i, a := range p.aggregates {
 		if a.arg == nil {
@@ -60,10 +64,11 @@ func (p *aggregatePlan) summed(rows func() (int64, error), sum func(*summedCheck
 			return nil, false, nil
 		}
 	}
-	n, err := rows()
+	left, right, err := cross.sides()
 	if err != nil {
 		return nil, false, err
 	}
+	n := int64(len(left)) * int64(len(right))
 	for _, c := range asked {
 		switch {
 		case c == nil:
@@ -71,28 +76,11 @@ func (p *aggregatePlan) summed(rows func() (int64, error), sum func(*summedCheck
 		case n == 0:
 			row = append(row, nil)
 		default:
-			row = append(row, sum(c))
+			width := len(left[0])
+			row = append(row, sumOfXor(c.ofRows(left, 0, width), c.ofRows(right, width, width+len(right[0]))))
 		}
 	}
 	return row, true, p.run.ended()
-}
-
-// overProduct computes the aggregates over a cross product without building its rows; ok is false if
-// the query does not have that form.
-func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
-	cross := productOf(p.input)
-	if cross == nil || p.grouped {
-		return nil, false, nil
-	}
-	var left, right [][]any
-	count := func() (int64, error) {
-		left, right, err = cross.sides()
-		return int64(len(left)) * int64(len(right)), err
-	}
-	return p.summed(count, func(c *summedChecksum) int64 {
-		width := len(left[0])
-		return sumOfXor(c.ofRows(left, 0, width), c.ofRows(right, width, width+len(right[0])))
-	})
 }
 
 // ofRows is each row's part of the checksum of a pair: that of its own columns, from one position
@@ -107,22 +95,6 @@ func (c *summedChecksum) ofRows(rows [][]any, from, to int) []uint32 {
 		}
 	}
 	return sums
-}
-
-// overScan is the same over a whole table.
-func (p *aggregatePlan) overScan() (row []any, ok bool, err error) {
-	scan := scanOf(p.input)
-	if scan == nil || p.grouped {
-		return nil, false, nil
-	}
-	count := func() (int64, error) { return int64(scan.rows.rows), nil }
-	return p.summed(count, func(c *summedChecksum) int64 {
-		sums := make([]uint32, scan.rows.rows)
-		for k, place := range c.places {
-			scan.rows.cells[place].checksums(sums, c.shift(k), c.folded)
-		}
-		return sumOfXor(sums, []uint32{0})
-	})
 }
 
 // sumOfXor is the sum of l ^ r as int32 over all pairs.

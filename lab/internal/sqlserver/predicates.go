@@ -62,14 +62,14 @@ func (c *compiler) comparison(op string, l, r tsql.Expr) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
-	left, right = comparable(left, right)
+	left, right = toOneType(left, right)
 	holds := comparisonHolds[op]
 	both := ofBoth(left, right, typeBit, func(a, b any) (any, error) { return holds(compareValues(a, b)), nil })
 	return test(both.eval), nil
 }
 
-// comparable converts both sides to the type in which they are compared.
-func comparable(left, right scalar) (scalar, scalar) {
+// toOneType converts both sides to the type in which they are compared.
+func toOneType(left, right scalar) (scalar, scalar) {
 	t := unify(left.typ, right.typ)
 	if isText(t.Kind) || t.Kind == tds.KindVarBinary {
 		t.Size = -1

@@ -84,7 +84,7 @@ func (s *store) read(row int, into []any) {
 // compare orders two rows by some of their columns, ascending.
 func (s *store) compare(a, b int, places []int) int {
 	for _, p := range places {
-		if c := s.cells[p].compare(a, b); c != 0 {
+		if c := compareValues(s.cells[p].value(a), s.cells[p].value(b)); c != 0 {
 			return c
 		}
 	}

@@ -57,7 +57,7 @@ func (c *compiler) inQuery(x *tsql.In) (scalar, error) {
 			"subquery is not introduced with EXISTS.")
 	}
 	item := c.with(&scope{columns: p.columns()}).columnAt(0)
-	left, item = comparable(left, item)
+	left, item = toOneType(left, item)
 	list := once(func() (any, error) {
 		var values []any
 		err := p.each(func(row []any) error {
