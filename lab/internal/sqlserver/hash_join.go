@@ -7,7 +7,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// equalities are the columns that an inner join compares, by position; nil if its condition is
+// equalities are the columns that a join compares, by position; nil if its condition is
 // anything but equalities of one column of either side.
 type equalities struct{ left, right []int }
 
@@ -105,7 +105,7 @@ func (c *chains) each(row []any, columns []int, visit func(row int) error) error
 
 // byHash is the right table of a join if it can be looked up by hash, or nil.
 func (p *joinPlan) byHash() *scanPlan {
-	if p.outer || p.equal == nil {
+	if p.equal == nil {
 		return nil
 	}
 	return scanOf(p.right)
@@ -134,12 +134,8 @@ func (p *joinPlan) candidates() (func(left []any, visit func(right []any) error)
 	}, err
 }
 
-// eachTimes yields an inner join's rows with their number; an outer one's rows come singly. A hash only finds candidates:
-// the condition decides.
+// eachTimes yields the join's rows with their number. A hash only finds candidates: the condition decides.
 func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
-	if p.outer {
-		return p.nested(func(row []any) error { return yield(row, 1) })
-	}
 	candidates, err := p.candidates()
 	if err != nil {
 		return err
@@ -148,14 +144,20 @@ func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
 	buffer := make([]any, width+len(p.right.columns()))
 	return eachTimes(p.left, func(row []any, times int64) error {
 		copy(buffer, row)
+		matched := false
 		err := candidates(row, func(right []any) error {
 			copy(buffer[width:], right)
 			v, err := p.on.eval(buffer)
 			if err != nil || v != true {
 				return err
 			}
+			matched = true
 			return yield(buffer, times)
 		})
+		if err == nil && p.outer && !matched {
+			clear(buffer[width:])
+			err = yield(buffer, times)
+		}
 		if err != nil {
 			return err
 		}
@@ -163,17 +165,4 @@ func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
 	})
 }
 
-// each yields every row of the join.
-func (p *joinPlan) each(yield func([]any) error) error {
-	if p.outer {
-		return p.nested(yield)
-	}
-	return p.eachTimes(func(row []any, times int64) error {
-		for range times {
-			if err := yield(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+func (p *joinPlan) each(yield func([]any) error) error { return singly(p, yield) }

@@ -56,38 +56,6 @@ type joinPlan struct {
 
 func (p *joinPlan) columns() []column { return joinColumns(p.left, p.right, p.outer) }
 
-func (p *joinPlan) nested(yield func([]any) error) error {
-	inner, err := collect(p.right)
-	if err != nil {
-		return err
-	}
-	width := len(p.left.columns())
-	buffer := make([]any, width+len(p.right.columns()))
-	return p.left.each(func(row []any) error {
-		copy(buffer, row)
-		matched := false
-		for _, in := range inner {
-			copy(buffer[width:], in)
-			v, err := p.on.eval(buffer)
-			if err != nil {
-				return err
-			}
-			if v != true {
-				continue
-			}
-			matched = true
-			if err := yield(buffer); err != nil {
-				return err
-			}
-		}
-		if !matched {
-			clear(buffer[width:])
-			return yield(buffer)
-		}
-		return p.run.ended()
-	})
-}
-
 // tableRef compiles one source of rows of a FROM clause.
 func (c *compiler) tableRef(ref tsql.TableRef) (plan, error) {
 	switch ref := ref.(type) {

@@ -52,16 +52,7 @@ type rowsPlan struct {
 
 func (p *rowsPlan) columns() []column { return p.cols }
 
-func (p *rowsPlan) each(yield func([]any) error) error {
-	return p.eachTimes(func(row []any, times int64) error {
-		for range times {
-			if err := yield(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+func (p *rowsPlan) each(yield func([]any) error) error { return singly(p, yield) }
 
 func (p *rowsPlan) eachTimes(yield func([]any, int64) error) error {
 	for i, row := range p.rows {

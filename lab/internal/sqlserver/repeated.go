@@ -30,21 +30,7 @@ type repeatedPlan struct {
 
 func (p *repeatedPlan) columns() []column { return p.cols }
 
-func (p *repeatedPlan) each(yield func([]any) error) error {
-	return p.eachTimes(func(row []any, times int64) error {
-		for n := range times {
-			if n&1023 == 1023 {
-				if err := p.run.ended(); err != nil {
-					return err
-				}
-			}
-			if err := yield(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+func (p *repeatedPlan) each(yield func([]any) error) error { return singly(p, yield) }
 
 func (p *repeatedPlan) eachTimes(yield func([]any, int64) error) error {
 	buffer := make([]any, len(p.cols))
@@ -60,6 +46,18 @@ func (p *repeatedPlan) eachTimes(yield func([]any, int64) error) error {
 // timesPlan is a plan that can yield a row once with the number of its occurrences.
 type timesPlan interface {
 	eachTimes(yield func(row []any, times int64) error) error
+}
+
+// singly yields each row as often as it occurs.
+func singly(p timesPlan, yield func([]any) error) error {
+	return p.eachTimes(func(row []any, times int64) error {
+		for range times {
+			if err := yield(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // eachTimes reads a plan for a consumer that does not depend on the order of equal rows.
