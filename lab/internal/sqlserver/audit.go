@@ -65,7 +65,7 @@ func changing(st tsql.Statement) string {
 			return ""
 		}
 		return st.What
-	case *tsql.Insert, *tsql.Update, *tsql.Delete, *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema,
+	case *tsql.Insert, *tsql.Delete, *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema,
 		*tsql.CreateProcedure, *tsql.Drop, *tsql.CreateDatabase, *tsql.AlterDatabase, *tsql.AlterServer, *tsql.ResourcePool,
 		*tsql.ResourceGovernor, *tsql.Backup:
 		return reflect.TypeOf(st).Elem().Name()

@@ -30,8 +30,6 @@ type batch struct {
 	w       response
 	vars    map[string]*variable
 	aborted bool // after an error that ends the batch
-	try     int  // depth of TRY blocks
-	caught  *tsql.Error
 	open    bool // something was sent since the last DONE
 	sent    bool // a DONE was sent
 	nesting int  // of EXEC
@@ -96,20 +94,17 @@ func (b *batch) runAll(statements []tsql.Statement) {
 	if b.s.options.statisticsTime && len(statements) > 0 {
 		b.info(compileTimes(0, 0))
 	}
-	_ = b.list(statements) // an error outside of TRY has been reported
+	b.list(statements)
 }
 
-// list runs statements until one of them leaves the block. It returns an error only inside TRY.
-func (b *batch) list(statements []tsql.Statement) error {
+// list runs statements until one of them ends the batch.
+func (b *batch) list(statements []tsql.Statement) {
 	for _, st := range statements {
-		if err := b.statement(st); err != nil {
-			return err
-		}
+		b.statement(st)
 		if b.aborted || b.ctx.Err() != nil || b.w.Err() != nil {
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // close ends the response with a DONE, when the last thing sent was something else.
@@ -133,7 +128,7 @@ func (b *batch) done(d tds.Done) {
 }
 
 // statement runs one statement and sends its messages in the server's order: rows, DONE, 3612.
-func (b *batch) statement(st tsql.Statement) error {
+func (b *batch) statement(st tsql.Statement) {
 	times := b.s.options.statisticsTime
 	if times && autoParameterised(st) {
 		b.info(compileTimes(0, 0))
@@ -143,11 +138,12 @@ func (b *batch) statement(st tsql.Statement) error {
 	if errors.Is(err, errEnded) {
 		// A cancelled statement has no error number; what it had sent is in ROWCOUNT_BIG().
 		b.s.lastError = 0
-		return nil
+		return
 	}
 	times = times && !out.silent
 	if err != nil {
-		return b.fail(st, asSQL(err, st.Line()), times, started)
+		b.fail(st, asSQL(err, st.Line()), times, started)
+		return
 	}
 	if !out.silent {
 		b.s.lastError = 0
@@ -161,7 +157,6 @@ func (b *batch) statement(st tsql.Statement) error {
 	if times {
 		b.info(executionTimes(out.measured(started)))
 	}
-	return nil
 }
 
 func (o outcome) measured(started time.Time) cost.Timing {
@@ -191,12 +186,9 @@ func asSQL(err error, line int) *tsql.Error {
 var continuing = map[int32]bool{8134: true, 2627: true, 2601: true, 515: true, 8152: true, 2628: true, 8115: true, 220: true,
 	3701: true, 2714: true, 1801: true, 15151: true, 911: true, 50000: true, 41317: true, 547: true}
 
-// fail reports an error, or passes it to the enclosing TRY.
-func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started time.Time) error {
+// fail reports an error.
+func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started time.Time) {
 	b.s.lastError, b.s.rowCount = err.Number, 0
-	if b.try > 0 {
-		return err
-	}
 	b.open = true
 	b.s.failed++
 	b.w.Error(message(err))
@@ -211,7 +203,6 @@ func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started tim
 	if b.s.options.xactAbort || thrown || !continuing[err.Number] {
 		b.aborted = true
 	}
-	return nil
 }
 
 // report sends an error that ends the batch before its first statement.
@@ -228,7 +219,7 @@ func message(e *tsql.Error) tds.Message {
 
 func changesData(st tsql.Statement) bool {
 	switch st := st.(type) {
-	case *tsql.Insert, *tsql.Update, *tsql.Delete:
+	case *tsql.Insert, *tsql.Delete:
 		return true
 	case *tsql.SelectStatement:
 		s, ok := st.Query.Body.(*tsql.Select)
@@ -255,8 +246,6 @@ func autoParameterised(st tsql.Statement) bool {
 	case *tsql.Insert:
 		values, ok := st.Source.Body.(*tsql.Values)
 		return ok && len(values.Rows) == 1 && hasLiteral(values.Rows[0]...)
-	case *tsql.Update:
-		return hasLiteral(st.Where)
 	case *tsql.Delete:
 		return hasLiteral(st.Where)
 	case *tsql.SelectStatement:

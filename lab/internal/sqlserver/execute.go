@@ -15,8 +15,6 @@ func (b *batch) execute(st tsql.Statement) (outcome, error) {
 		return b.selectStatement(st)
 	case *tsql.Insert:
 		return b.insert(st)
-	case *tsql.Update:
-		return b.update(st)
 	case *tsql.Delete:
 		return b.remove(st)
 	case *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema, *tsql.CreateProcedure, *tsql.Drop:
@@ -58,8 +56,6 @@ func (b *batch) control(st tsql.Statement) (outcome, error) {
 		}
 		b.s.rowCount = 1
 		return outcome{}, err
-	case *tsql.Print:
-		return outcome{}, b.print(st)
 	case *tsql.RaiseError:
 		return outcome{}, b.raise(st)
 	case *tsql.Throw:
@@ -67,13 +63,12 @@ func (b *batch) control(st tsql.Statement) (outcome, error) {
 	case *tsql.WaitFor:
 		return outcome{}, b.waitFor(st)
 	case *tsql.Block:
-		return outcome{silent: true}, b.list(st.Body)
+		b.list(st.Body)
+		return outcome{silent: true}, nil
 	case *tsql.If:
 		return outcome{silent: true}, b.choose(st)
 	case *tsql.While:
 		return outcome{silent: true}, b.loop(st)
-	case *tsql.Try:
-		return outcome{silent: true}, b.tryCatch(st)
 	}
 	return outcome{}, tsql.Unmodelled(st.Line(), "this statement")
 }
@@ -160,9 +155,9 @@ func (b *batch) choose(st *tsql.If) error {
 	case err != nil:
 		return err
 	case holds:
-		return b.statement(st.Then)
+		b.statement(st.Then)
 	case st.Else != nil:
-		return b.statement(st.Else)
+		b.statement(st.Else)
 	}
 	return nil
 }
@@ -176,34 +171,9 @@ func (b *batch) loop(st *tsql.While) error {
 		if err != nil || !holds {
 			return err
 		}
-		if err := b.statement(st.Body); err != nil {
-			return err
-		}
+		b.statement(st.Body)
 	}
 	return nil
-}
-
-func (b *batch) tryCatch(st *tsql.Try) error {
-	b.try++
-	err := b.list(st.Body)
-	b.try--
-	if err == nil {
-		return nil
-	}
-	before := b.caught
-	b.caught = asSQL(err, st.Line())
-	err = b.list(st.Catch)
-	b.caught = before
-	return err
-}
-
-func (b *batch) print(st *tsql.Print) error {
-	text, err := b.text(st.X)
-	if err == nil {
-		b.info(tds.Message{Number: 0, State: 1, Class: 0, Line: int32(st.Line()), Text: text})
-	}
-	b.s.rowCount = 0
-	return err
 }
 
 // raise is RAISERROR: severities up to 10 are messages.
@@ -231,12 +201,6 @@ func (b *batch) raise(st *tsql.RaiseError) error {
 }
 
 func (b *batch) throw(st *tsql.Throw) error {
-	if st.Args == nil {
-		if b.caught == nil {
-			return tsql.Errorf(10704, st.Line(), "To rethrow an error, a THROW statement must be used inside a CATCH block.")
-		}
-		return b.caught
-	}
 	number, err := b.value(st.Args[0])
 	if err != nil {
 		return err

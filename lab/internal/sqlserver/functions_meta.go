@@ -65,20 +65,7 @@ var metaFunctions = map[string]function{
 		}
 		return int64(boolInt(!r.s.limited() || fold(a[0]) == "public"))
 	}),
-	"rowcount_big":   {result: always(typeBigInt), eval: func(r *run, _ []any) (any, error) { return r.s.rowCount, nil }},
-	"error_number":   caught(func(e *tsql.Error) int64 { return int64(e.Number) }),
-	"error_severity": caught(func(e *tsql.Error) int64 { return int64(e.Class) }),
-	"error_state":    caught(func(e *tsql.Error) int64 { return int64(e.State) }),
-}
-
-// caught is a function of the error that CATCH handles, NULL outside.
-func caught(part func(*tsql.Error) int64) function {
-	return function{result: always(typeInt), eval: func(r *run, _ []any) (any, error) {
-		if r.batch.caught == nil {
-			return nil, nil
-		}
-		return part(r.batch.caught), nil
-	}}
+	"rowcount_big": {result: always(typeBigInt), eval: func(r *run, _ []any) (any, error) { return r.s.rowCount, nil }},
 }
 
 var serverRoles = map[string]bool{"sysadmin": true, "public": true, "serveradmin": true, "securityadmin": true, "setupadmin": true,

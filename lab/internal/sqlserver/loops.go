@@ -33,8 +33,8 @@ func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
 	}
 	failed := b.s.failed
 	for range runPasses {
-		if err := b.statement(st.Body); err != nil || b.aborted {
-			return b.aborted, err
+		if b.statement(st.Body); b.aborted {
+			return true, nil
 		}
 	}
 	if b.s.failed > failed {

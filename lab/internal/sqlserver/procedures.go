@@ -124,7 +124,7 @@ func (b *batch) execNamed(n tsql.Name, args []argument) (int64, error) {
 
 // within is a batch for what runs inside this one, with its own variables.
 func (b *batch) within(vars map[string]*variable) *batch {
-	return &batch{ctx: b.ctx, s: b.s, w: b.w, vars: vars, nesting: b.nesting + 1, try: b.try, caught: b.caught, open: b.open, sent: b.sent}
+	return &batch{ctx: b.ctx, s: b.s, w: b.w, vars: vars, nesting: b.nesting + 1, open: b.open, sent: b.sent}
 }
 
 // after takes over the state of an inner batch.
@@ -145,9 +145,9 @@ func (b *batch) nested(text string) error {
 	if b.s.options.statisticsTime && len(statements) > 0 {
 		inner.info(compileTimes(0, 0))
 	}
-	failure := inner.list(statements)
+	inner.list(statements)
 	b.after(inner)
-	return failure
+	return nil
 }
 
 // executeSQL is sp_executesql @statement. With parameters drivers call it by its number, as a batch.

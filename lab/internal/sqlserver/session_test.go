@@ -21,12 +21,12 @@ func TestOrderOfMessages(t *testing.T) {
 		t.Errorf("switching on sends %v", r.lines)
 	}
 	for text, want := range map[string]string{
-		"SELECT 1":                          "info 3613, row, done 1, info 3612, done",
-		"SELECT id FROM dbo.a WHERE id = 7": "info 3613, info 3613, row, done 1, info 3612, done",
-		"DECLARE @i int; SET @i = 1; PRINT 'x'; SELECT @i":                         "info 3613, info 3612, info 3612, info 0, info 3612, row, done 1, info 3612, done",
-		"INSERT INTO dbo.a VALUES (1, 1, NULL)":                                    "info 3613, info 3613, error 2627, info 3612, info 3621, done error",
-		"SELECT 1 / 0; SELECT 2":                                                   "info 3613, error 8134, info 3612, done error, row, done 1, info 3612, done",
-		"EXEC sp_executesql N'SELECT 1'":                                           "info 3613, info 3613, row, done 1, info 3612, info 3612, done",
+		"SELECT 1":                              "info 3613, row, done 1, info 3612, done",
+		"SELECT id FROM dbo.a WHERE id = 7":     "info 3613, info 3613, row, done 1, info 3612, done",
+		"DECLARE @i int; SET @i = 1; SELECT @i": "info 3613, info 3612, info 3612, row, done 1, info 3612, done",
+		"INSERT INTO dbo.a VALUES (1, 1, NULL)": "info 3613, info 3613, error 2627, info 3612, info 3621, done error",
+		"SELECT 1 / 0; SELECT 2":                "info 3613, error 8134, info 3612, done error, row, done 1, info 3612, done",
+		"EXEC sp_executesql N'SELECT 1'":        "info 3613, info 3613, row, done 1, info 3612, info 3612, done",
 		"SELECT a.*, b.* FROM dbo.a CROSS JOIN (SELECT TOP (2) * FROM dbo.b) AS b": "info 3613, cross 3000 x 2, done 6000, info 3612, done",
 	} {
 		if got := strings.Join(s.ask(text).lines, ", "); got != want {

@@ -125,7 +125,7 @@ func (p *userProcedure) checkNative(r *run) error {
 			if values, ok := st.Source.Body.(*tsql.Values); ok && len(values.Rows) > 1 {
 				failure = unsupported(st.Line(), "feature 'row value constructors'")
 			}
-		case *tsql.SelectStatement, *tsql.Update, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block:
+		case *tsql.SelectStatement, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block:
 		default:
 			failure = tsql.Unmodelled(st.Line(), "this statement in a natively compiled procedure")
 		}
@@ -166,16 +166,16 @@ func (b *batch) invoke(p *userProcedure, args []argument) error {
 	if p.def.Native {
 		b.s.rowCount = 0
 	}
-	err = inner.list(p.def.Body)
+	inner.list(p.def.Body)
 	if p.def.Native { // @@ROWCOUNT is reset at the start and at the end of a natively compiled procedure
 		b.s.rowCount = 0
 	}
 	b.s.options = options // SET options are reset when a procedure ends
 	b.after(inner)
-	if err == nil && !inner.aborted {
+	if !inner.aborted {
 		b.executed(p)
 	}
-	return err
+	return nil
 }
 
 // arguments assigns values to a procedure's parameters: by name, by position, or by default.

@@ -136,7 +136,6 @@ const (
 	CommandSelect uint16 = 0xC1
 	CommandInsert uint16 = 0xC3
 	CommandDelete uint16 = 0xC4
-	CommandUpdate uint16 = 0xC5
 )
 
 // Causes that end a response early: Writer.Err, Writer.CrossRows and the cause of a request's context.

@@ -63,7 +63,7 @@ func TestTheLastDone(t *testing.T) {
 // In a procedure statements end with DONEINPROC, and status, outputs and DONEPROC end the call.
 func TestTheEndOfACall(t *testing.T) {
 	s := &script{call: func(_ context.Context, _ string, _ []Param, w *Writer) {
-		w.Done(Done{Count: 3, HasCount: true, Command: CommandUpdate})
+		w.Done(Done{Count: 3, HasCount: true, Command: CommandDelete})
 		w.Info(Message{Number: 3612})
 		w.ReturnStatus(-6)
 		w.Output(Param{Name: "@o", Type: Type{Kind: KindInt32}, Value: int64(1), Output: true})

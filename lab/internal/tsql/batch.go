@@ -36,10 +36,10 @@ var readers map[string]statementReader
 func init() {
 	readers = map[string]statementReader{
 		"SELECT": readQuery, "WITH": readQuery,
-		"INSERT": readInsert, "UPDATE": readUpdate, "DELETE": readDelete,
+		"INSERT": readInsert, "DELETE": readDelete,
 		"CREATE": readCreate, "ALTER": readAlter, "DROP": readDrop,
 		"DECLARE": readDeclare, "SET": readSet, "IF": readIf, "WHILE": readWhile, "BEGIN": readBegin,
-		"PRINT": readPrint, "RAISERROR": readRaiseError, "THROW": readThrow,
+		"RAISERROR": readRaiseError, "THROW": readThrow,
 		"EXEC": readExec, "EXECUTE": readExec, "USE": readUse,
 		"CHECKPOINT": readAccepted, "RECONFIGURE": readAccepted, "DBCC": readDBCC,
 		"WAITFOR": readWaitFor, "BACKUP": readBackup,
@@ -197,30 +197,12 @@ func readWhile(p *parser, line at) Statement {
 
 func readBegin(p *parser, line at) Statement {
 	p.next()
-	switch {
-	case p.is("TRAN", "TRANSACTION"):
+	if p.is("TRAN", "TRANSACTION") {
 		panic(Unmodelled(int(line), "transactions of more than one statement"))
-	case p.word("TRY") != "":
-		return p.tryCatch(line)
 	}
 	b := &Block{at: line, Body: p.blockUntil("END")}
 	p.expect("END")
 	return b
-}
-
-func (p *parser) tryCatch(line at) Statement {
-	t := &Try{at: line, Body: p.blockUntil("END")}
-	p.must(p.phrase("END TRY"))
-	p.symbol(";")
-	p.must(p.phrase("BEGIN CATCH"))
-	t.Catch = p.blockUntil("END")
-	p.must(p.phrase("END CATCH"))
-	return t
-}
-
-func readPrint(p *parser, line at) Statement {
-	p.next()
-	return &Print{at: line, X: p.expr()}
 }
 
 func readRaiseError(p *parser, line at) Statement {
@@ -236,11 +218,8 @@ func readRaiseError(p *parser, line at) Statement {
 
 func readThrow(p *parser, line at) Statement {
 	p.next()
-	s := &Throw{at: line}
-	if p.peek().Kind == Number || p.peek().Kind == Variable {
-		s.Args = p.exprList()
-		p.must(len(s.Args) == 3)
-	}
+	s := &Throw{at: line, Args: p.exprList()}
+	p.must(len(s.Args) == 3)
 	return s
 }
 

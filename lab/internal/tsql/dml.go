@@ -22,28 +22,6 @@ func readInsert(p *parser, line at) Statement {
 	return s
 }
 
-func readUpdate(p *parser, line at) Statement {
-	p.next()
-	s := &Update{at: line, Target: p.name()}
-	p.tableHints()
-	p.expect("SET")
-	for {
-		c := p.name()
-		p.expectSymbol("=")
-		s.Sets = append(s.Sets, Assignment{Column: c.Object(), X: p.expr()})
-		if !p.symbol(",") {
-			break
-		}
-	}
-	if p.is("FROM", "OUTPUT") {
-		panic(Unmodelled(p.peek().Line, "UPDATE ... %s", p.peek().Upper))
-	}
-	if p.word("WHERE") != "" {
-		s.Where = p.expr()
-	}
-	return s
-}
-
 func readDelete(p *parser, line at) Statement {
 	p.next()
 	s := &Delete{at: line}

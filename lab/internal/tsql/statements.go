@@ -22,13 +22,6 @@ type (
 		Columns []string
 		Source  *Query
 	}
-	// Update is UPDATE ... SET ... WHERE on one table.
-	Update struct {
-		at
-		Target Name
-		Sets   []Assignment
-		Where  Expr
-	}
 	// Delete is DELETE FROM ... WHERE on one table.
 	Delete struct {
 		at
@@ -115,22 +108,12 @@ type (
 		at
 		Body []Statement
 	}
-	// Try is BEGIN TRY ... END TRY BEGIN CATCH ... END CATCH.
-	Try struct {
-		at
-		Body, Catch []Statement
-	}
-	// Print is PRINT x.
-	Print struct {
-		at
-		X Expr
-	}
 	// RaiseError is RAISERROR(message, severity, state).
 	RaiseError struct {
 		at
 		Args []Expr
 	}
-	// Throw is THROW [number, message, state].
+	// Throw is THROW number, message, state.
 	Throw struct {
 		at
 		Args []Expr
@@ -163,12 +146,6 @@ type (
 		What string
 	}
 )
-
-// Assignment is column = x in UPDATE.
-type Assignment struct {
-	Column string
-	X      Expr
-}
 
 // Declaration is one variable of DECLARE.
 type Declaration struct {

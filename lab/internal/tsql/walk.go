@@ -57,9 +57,6 @@ func Each(list []Statement, visit func(Statement)) {
 			Each([]Statement{st.Then, st.Else}, visit)
 		case *While:
 			Each([]Statement{st.Body}, visit)
-		case *Try:
-			Each(st.Body, visit)
-			Each(st.Catch, visit)
 		}
 	}
 }
