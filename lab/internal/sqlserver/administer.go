@@ -71,24 +71,11 @@ func (b *batch) alterDatabase(st *tsql.AlterDatabase) error {
 }
 
 func (db *database) addFilegroup(g tsql.Filegroup) error {
-	for _, have := range db.filegroups {
-		if strings.EqualFold(have.Name, g.Name) {
-			return tsql.Errorf(1828, 0, "The logical filegroup name \"%s\" is already in use.", g.Name)
-		}
-		if have.MemoryOptimized && g.MemoryOptimized {
-			return tsql.Errorf(10797, 0, "Only one MEMORY_OPTIMIZED_DATA filegroup is allowed per database.")
-		}
-	}
 	db.filegroups = append(db.filegroups, g)
 	return nil
 }
 
 func (db *database) addFile(f tsql.File) error {
-	for _, have := range db.files {
-		if strings.EqualFold(have.Name, f.Name) {
-			return tsql.Errorf(1828, 0, "The logical file name \"%s\" is already in use. Choose a different name.", f.Name)
-		}
-	}
 	for _, g := range db.filegroups {
 		if strings.EqualFold(g.Name, f.Filegroup) {
 			db.files = append(db.files, f)
@@ -101,11 +88,7 @@ func (db *database) addFile(f tsql.File) error {
 // resizeFile makes a file larger; a file never shrinks by it.
 func (db *database) resizeFile(f tsql.File) error {
 	for n, have := range db.files {
-		switch {
-		case !strings.EqualFold(have.Name, f.Name):
-		case f.SizeKB > 0 && f.SizeKB <= fileKB(have):
-			return tsql.Errorf(5039, 0, "MODIFY FILE failed. Specified size is less than or equal to current size.")
-		default:
+		if strings.EqualFold(have.Name, f.Name) {
 			db.files[n].SizeKB = max(f.SizeKB, have.SizeKB)
 			return nil
 		}
@@ -133,9 +116,6 @@ func (db *database) set(o tsql.DatabaseOption, v version) error {
 		return &tsql.Error{Number: 102, Class: 15, State: 6, Text: "Incorrect syntax near '" + o.Name + "'."}
 	}
 	if group := groupedOptions[o.Name]; group != "" {
-		if db.system() {
-			return tsql.Errorf(5058, 0, "Option '%s' cannot be set in database '%s'.", o.Name, db.name)
-		}
 		db.options[group] = o.Name
 		return nil
 	}

@@ -49,13 +49,9 @@ func getAppLock(b *batch, args []argument) error {
 
 func lockArguments(args []argument) (resource, mode, owner string, timeout int64) {
 	owner, timeout = "TRANSACTION", -1
-	for i, a := range args {
-		name := a.name
-		if name == "" && i < 4 {
-			name = []string{"@resource", "@lockmode", "@lockowner", "@locktimeout"}[i]
-		}
+	for _, a := range args {
 		text, _ := a.value.(string)
-		switch name {
+		switch a.name {
 		case "@resource":
 			resource = text
 		case "@lockmode":
@@ -119,9 +115,6 @@ func (s *Session) await(b *batch, l *appLock, w *lockWaiter, timeout int64) int6
 
 // releaseAppLock is sp_releaseapplock @Resource, @LockOwner.
 func releaseAppLock(b *batch, args []argument) error {
-	if len(args) > 1 && args[1].name == "" {
-		args = []argument{args[0], {name: "@lockowner", value: args[1].value}}
-	}
 	resource, _, _, _ := lockArguments(args)
 	i := b.s.inst
 	i.mu.Lock()

@@ -33,7 +33,7 @@ func TestABarrierOfAnApplicationLock(t *testing.T) {
 	control := login(t, i, "")
 	must(t, control, loopSetup)
 	must(t, control, "ALTER SERVER CONFIGURATION SET PROCESS AFFINITY CPU = 9 TO 15")
-	if got := must(t, control, "DECLARE @r int; EXEC @r = sp_getapplock 'go', 'Exclusive', 'Session', 0; SELECT @r").text(); got != "0" {
+	if got := must(t, control, "DECLARE @r int; EXEC @r = sp_getapplock @Resource = 'go', @LockMode = 'Exclusive', @LockOwner = 'Session', @LockTimeout = 0; SELECT @r").text(); got != "0" {
 		t.Fatalf("taking a free lock returns %s", got)
 	}
 	results := make([]string, 10)
@@ -53,7 +53,7 @@ func TestABarrierOfAnApplicationLock(t *testing.T) {
 	waitFor(t, control, "SELECT COUNT(*) FROM sys.dm_exec_requests WHERE wait_type = 'LCK_M_S' AND status = 'suspended'", "10")
 	ticks := "SELECT ms_ticks FROM sys.dm_os_sys_info"
 	before := must(t, control, ticks).rows[0][0].(int64)
-	must(t, control, "EXEC sp_releaseapplock 'go', 'Session'")
+	must(t, control, "EXEC sp_releaseapplock @Resource = 'go', @LockOwner = 'Session'")
 	running.Wait()
 	for n, got := range results {
 		if got != "1,8500" { // 17 us each: the published 85 s of ten times as many
@@ -83,8 +83,8 @@ func TestApplicationLocksThatAreNotGranted(t *testing.T) {
 	if got := take(other); got != "0" {
 		t.Errorf("after the holder left it returns %s", got)
 	}
-	if r := other.ask("EXEC sp_releaseapplock 'y', 'Session'"); r.number() != "1223" {
+	if r := other.ask("EXEC sp_releaseapplock @Resource = 'y', @LockOwner = 'Session'"); r.number() != "1223" {
 		t.Errorf("releasing what is not held: %s", strings.Join(r.lines, ", "))
 	}
-	gives(t, other, "DECLARE @r int; EXEC @r = sp_getapplock 'x', 'Sharde', 'Session', 0; SELECT @r", "-999")
+	gives(t, other, "DECLARE @r int; EXEC @r = sp_getapplock @Resource = 'x', @LockMode = 'Sharde', @LockOwner = 'Session'; SELECT @r", "-999")
 }

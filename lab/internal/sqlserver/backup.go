@@ -19,11 +19,6 @@ func (b *batch) backup(st *tsql.Backup) error {
 		return tsql.Errorf(911, st.Line(), "Database '%s' does not exist. Make sure that the name is entered correctly.", st.Database)
 	case !strings.EqualFold(strings.TrimSuffix(st.Path, ":"), "NUL"):
 		return tsql.Unmodelled(st.Line(), "BACKUP %s to %s: only to NUL", kind, st.Path)
-	case st.Log && db.option("RECOVERY", "FULL") == "SIMPLE":
-		return tsql.Errorf(4208, st.Line(), "The statement BACKUP LOG is not allowed while the recovery model is SIMPLE. Use BACKUP DATABASE "+
-			"or change the recovery model using ALTER DATABASE.")
-	case st.Log && !db.backedUp:
-		return tsql.Errorf(4214, st.Line(), "BACKUP LOG cannot be performed because there is no current database backup.")
 	}
 	db.backedUp = true
 	b.s.rowCount = 0

@@ -118,9 +118,6 @@ func (l *callLoad) leave(i *Instance, session int) {
 // interruptedCPU handles the network card's interrupts: the first CPU of the last node, since drivers
 // choose one themselves and Chang saw CPU 10 of 16.
 func (i *Instance) interruptedCPU() int {
-	if len(i.boot.Nodes) == 0 {
-		return 0
-	}
 	return i.boot.Nodes[len(i.boot.Nodes)-1][0]
 }
 
@@ -138,9 +135,6 @@ func (i *Instance) otherNodes() float64 {
 				near++
 			}
 		}
-	}
-	if all == 0 {
-		return 0
 	}
 	return 1 - float64(near)/float64(all)
 }

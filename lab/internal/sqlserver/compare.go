@@ -24,16 +24,16 @@ func compareValues(a, b any) int {
 		return cmp.Compare(x, b.(float64))
 	case bool:
 		return cmp.Compare(boolInt(x), boolInt(b.(bool)))
-	case time.Time:
-		return x.Compare(b.(time.Time))
 	case tds.Money:
 		return cmp.Compare(x, b.(tds.Money))
 	case tds.Decimal:
-		return compareDecimal(x, b.(tds.Decimal))
-	case []byte:
-		return bytes.Compare(x, b.([]byte))
+		y := b.(tds.Decimal)
+		scale := max(x.Scale, y.Scale)
+		return rescale(x, scale).Unscaled.Cmp(rescale(y, scale).Unscaled)
+	case time.Time:
+		return x.Compare(b.(time.Time))
 	}
-	return compareGUID(a.([16]byte), b.([16]byte))
+	return bytes.Compare(a.([]byte), b.([]byte))
 }
 
 func compareText(a, b string) int {
@@ -45,17 +45,6 @@ func compareText(a, b string) int {
 
 func textKey(s string) string { return strings.ToLower(strings.TrimRight(s, " ")) }
 
-// compareGUID compares the last group first, as the server does.
-func compareGUID(a, b [16]byte) int {
-	if c := bytes.Compare(a[10:], b[10:]); c != 0 {
-		return c
-	}
-	if c := bytes.Compare(a[8:10], b[8:10]); c != 0 {
-		return c
-	}
-	return bytes.Compare(a[:8], b[:8])
-}
-
 // appendKey adds a value to a key such that equal values give equal keys.
 func appendKey(key []byte, v any) []byte {
 	switch v := v.(type) {
@@ -66,9 +55,6 @@ func appendKey(key []byte, v any) []byte {
 	case string:
 		key = append(append(key, 2), textKey(v)...)
 		return append(key, 0)
-	case tds.Decimal:
-		text, _ := toText(v)
-		return append(append(append(key, 3), text...), 0)
 	}
 	text, err := toText(v)
 	if err != nil { // every value has a text

@@ -122,13 +122,6 @@ func (c *compiler) columnAt(i int) scalar {
 }
 
 func numberLiteral(text string) (scalar, error) {
-	if strings.ContainsAny(text, "eE") {
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return scalar{}, tsql.Errorf(168, 0, "The floating point value '%s' is out of the range of computer representation (8 bytes).", text)
-		}
-		return constant(typeFloat, f), nil
-	}
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
 		return constant(typeInt, n), nil
 	}
@@ -261,16 +254,11 @@ func (c *compiler) cast(x *tsql.Cast) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
-	pad := x.Type.Name == "binary"
 	return folded(scalar{typ: t, nullable: operand.nullable, eval: func(row []any) (any, error) {
 		v, err := operand.eval(row)
 		if err != nil || v == nil {
 			return nil, err
 		}
-		out, err := convert(v, t)
-		if b, ok := out.([]byte); ok && pad && len(b) < t.Size {
-			out = append(append([]byte(nil), b...), make([]byte, t.Size-len(b))...)
-		}
-		return out, err
+		return convert(v, t)
 	}}, &operand), nil
 }

@@ -1,7 +1,6 @@
 package sqlserver
 
 import (
-	"encoding/hex"
 	"math"
 	"math/big"
 	"strconv"
@@ -102,33 +101,14 @@ func wholeNumber(v any, t tds.Type) (int64, error) {
 		return v, nil
 	case bool:
 		return boolInt(v), nil
-	case tds.Money:
-		return int64(math.Round(float64(v) / moneyScale)), nil
-	case float64:
-		if math.IsNaN(v) || math.Abs(v) >= 1<<63 {
-			return 0, overflow(t)
-		}
-		return int64(v), nil
 	case tds.Decimal:
 		n := new(big.Int).Quo(v.Unscaled, pow10(v.Scale))
 		if !n.IsInt64() {
 			return 0, overflow(t)
 		}
 		return n.Int64(), nil
-	case []byte:
-		var n int64
-		for _, b := range v[max(0, len(v)-8):] {
-			n = n<<8 | int64(b)
-		}
-		if t.Kind == tds.KindInt32 {
-			n = int64(int32(n))
-		}
-		return n, nil
 	case string:
 		trimmed := strings.TrimSpace(v)
-		if trimmed == "" {
-			return 0, nil
-		}
 		n, err := strconv.ParseInt(trimmed, 10, 64)
 		if err != nil {
 			return 0, failConversion(v, t)
@@ -146,20 +126,6 @@ func boolInt(b bool) int64 {
 }
 
 func toBit(v any, t tds.Type) (any, error) {
-	if s, ok := v.(string); ok {
-		switch fold(strings.TrimSpace(s)) {
-		case "true":
-			return true, nil
-		case "false":
-			return false, nil
-		}
-	}
-	if f, ok := v.(float64); ok {
-		return f != 0, nil
-	}
-	if d, ok := v.(tds.Decimal); ok {
-		return d.Unscaled.Sign() != 0, nil
-	}
 	n, err := wholeNumber(v, t)
 	return n != 0, err
 }
@@ -170,18 +136,8 @@ func toDecimal(v any, t tds.Type) (tds.Decimal, error) {
 		return v, nil
 	case int64:
 		return newDecimal(big.NewInt(v), 0), nil
-	case bool:
-		return newDecimal(big.NewInt(boolInt(v)), 0), nil
 	case tds.Money:
 		return newDecimal(big.NewInt(int64(v)), 4), nil
-	case float64:
-		if d, ok := parseDecimal(strconv.FormatFloat(v, 'f', -1, 64)); ok {
-			return d, nil
-		}
-	case string:
-		if d, ok := parseDecimal(v); ok {
-			return d, nil
-		}
 	}
 	return tds.Decimal{}, failConversion(v, t)
 }
@@ -210,16 +166,6 @@ func toFloat(v any, t tds.Type) (any, error) {
 		return v, nil
 	case int64:
 		return float64(v), nil
-	case bool:
-		return float64(boolInt(v)), nil
-	case tds.Money:
-		return float64(v) / moneyScale, nil
-	case tds.Decimal:
-		return decimalFloat(v), nil
-	case string:
-		if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
-			return f, nil
-		}
 	}
 	return nil, failConversion(v, t)
 }
@@ -229,13 +175,8 @@ func toBinary(v any, t tds.Type) (any, error) {
 	switch v := v.(type) {
 	case []byte:
 		b = v
-	case [16]byte:
-		swapGUID(&v)
-		b = v[:]
 	case int64:
 		b = integerBytes(v, t.Size)
-	case bool:
-		b = []byte{byte(boolInt(v))}
 	case string:
 		b = tds.AppendUTF16(nil, v)
 	default:
@@ -268,15 +209,6 @@ func toGUID(v any, t tds.Type) (any, error) {
 		var g [16]byte
 		copy(g[:], v)
 		swapGUID(&g)
-		return g, nil
-	case string:
-		s := strings.Trim(strings.TrimSpace(v), "{}")
-		b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
-		if err != nil || len(b) != 16 || len(s) != 36 {
-			return nil, failConversion(v, t)
-		}
-		var g [16]byte
-		copy(g[:], b)
 		return g, nil
 	}
 	return nil, failConversion(v, t)

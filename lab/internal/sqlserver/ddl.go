@@ -116,9 +116,6 @@ func (t *table) addIndex(x *tsql.IndexDef) error {
 		if i < 0 {
 			return tsql.Errorf(1911, 0, "Column name '%s' does not exist in the target table or view.", name)
 		}
-		if x.Primary && t.columns[i].def.Nullable && t.columns[i].nullable {
-			return tsql.Errorf(8111, 0, "Cannot define PRIMARY KEY constraint on nullable column in table '%s'.", t.name)
-		}
 		at = append(at, i)
 	}
 	if x.Name == "" {
@@ -144,15 +141,6 @@ func (b *batch) checkMemoryOptimized(t *table, line int) error {
 	hasKey := false
 	for _, x := range t.indexes {
 		hasKey = hasKey || x.Primary
-		if x.Hash && x.BucketCount <= 0 {
-			return tsql.Errorf(10794, line, "A hash index on the memory optimized table '%s' needs a BUCKET_COUNT.", t.name)
-		}
-	}
-	if !hasKey && !t.schemaOnly {
-		return tsql.Errorf(41321, line, "The memory optimized table '%s' with DURABILITY=SCHEMA_AND_DATA must have a primary key.", t.name)
-	}
-	if len(t.indexes) == 0 {
-		return tsql.Errorf(41327, line, "The memory optimized table '%s' must have at least one index or a primary key.", t.name)
 	}
 	return nil
 }
@@ -214,9 +202,6 @@ func (b *batch) createIndex(st *tsql.CreateIndex) error {
 		return tsql.Errorf(1088, st.Line(), "Cannot find the object \"%s\" because it does not exist or you do not have permissions.",
 			strings.Join(st.Table.Parts, "."))
 	}
-	if t.memoryOptimized {
-		return tsql.Errorf(10794, st.Line(), "The operation 'CREATE INDEX' is not supported with memory optimized tables.")
-	}
 	x := st.Index
 	if x.Unique {
 		if err := t.known(); err != nil {
@@ -266,9 +251,6 @@ func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
 	t, err := r.stored(n)
 	if err != nil {
 		return missing("table")
-	}
-	if p := t.boundBy(); p != nil {
-		return tsql.Errorf(3729, n.Line, "Cannot DROP TABLE '%s' because it is being referenced by object '%s'.", t.name, p.name)
 	}
 	s.dropTable(t)
 	return nil

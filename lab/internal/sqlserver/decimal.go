@@ -17,9 +17,6 @@ var powers = func() (out [100]*big.Int) {
 }()
 
 func pow10(n int) *big.Int {
-	if n >= len(powers) { // digits of a very long text or a very small float
-		return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
-	}
 	return powers[n]
 }
 
@@ -59,11 +56,6 @@ func overflow(t tds.Type) error {
 	return tsql.Errorf(8115, 0, "Arithmetic overflow error converting expression to data type %s.", typeName(t))
 }
 
-func compareDecimal(a, b tds.Decimal) int {
-	scale := max(a.Scale, b.Scale)
-	return rescale(a, scale).Unscaled.Cmp(rescale(b, scale).Unscaled)
-}
-
 func formatDecimal(d tds.Decimal) string {
 	digits := new(big.Int).Abs(d.Unscaled).String()
 	if len(digits) <= d.Scale {
@@ -76,22 +68,6 @@ func formatDecimal(d tds.Decimal) string {
 		return "-" + digits
 	}
 	return digits
-}
-
-// parseDecimal reads digits with an optional sign and point.
-func parseDecimal(s string) (tds.Decimal, bool) {
-	s = strings.TrimSpace(s)
-	whole, fraction, _ := strings.Cut(s, ".")
-	n, ok := new(big.Int).SetString(whole+fraction, 10)
-	if !ok || strings.ContainsAny(s[min(1, len(s)):], "+-_") {
-		return tds.Decimal{}, false
-	}
-	return newDecimal(n, len(fraction)), true
-}
-
-func decimalFloat(d tds.Decimal) float64 {
-	f, _ := new(big.Rat).SetFrac(d.Unscaled, pow10(d.Scale)).Float64()
-	return f
 }
 
 // decimalResult is the type of an operation on two decimals, by the documented rules.

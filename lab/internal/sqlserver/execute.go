@@ -121,10 +121,6 @@ func (b *batch) assign(name string, v any) error {
 
 func (b *batch) declare(st *tsql.Declare) error {
 	for _, d := range st.Variables {
-		if b.vars[d.Name] != nil {
-			return tsql.Errorf(134, st.Line(), "The variable name '%s' has already been declared. Variable names must be unique "+
-				"within a query batch or stored procedure.", d.Name)
-		}
 		typ, err := resolveType(d.Type, 1)
 		if err != nil {
 			return err

@@ -61,9 +61,6 @@ func (c *compiler) call(x *tsql.Call) (scalar, error) {
 		return scalar{}, tsql.Errorf(4121, x.Name.Line, "Cannot find either column \"%s\" or the user-defined function or aggregate "+
 			"\"%s\", or the name is ambiguous.", x.Name.Parts[0], strings.Join(x.Name.Parts, "."))
 	}
-	if aggregates[name] != nil {
-		return scalar{}, tsql.Errorf(147, x.Name.Line, "An aggregate may not appear here: '%s'.", x.Name.Object())
-	}
 	switch name { // its first argument is a date part
 	case "dateadd":
 		return dateAdd(c, x)

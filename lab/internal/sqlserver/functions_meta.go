@@ -93,8 +93,6 @@ func (i *Instance) serverProperty(name string) any {
 		return i.version.text
 	case "productlevel":
 		return i.version.level()
-	case "productmajorversion":
-		return strings.SplitN(i.version.text, ".", 2)[0]
 	case "edition":
 		return i.edition()
 	case "engineedition":
@@ -118,18 +116,10 @@ func (i *Instance) serverProperty(name string) any {
 // connectionProperty is CONNECTIONPROPERTY(name); NULL for an unknown name.
 func (s *Session) connectionProperty(name string) any {
 	switch fold(name) {
-	case "net_transport":
-		return "TCP"
-	case "protocol_type":
-		return "TSQL"
 	case "auth_scheme":
 		return s.authScheme()
 	case "local_net_address":
 		return s.login.LocalAddress
-	case "local_tcp_port":
-		return textOf(int64(s.port))
-	case "client_net_address":
-		return "127.0.0.1"
 	}
 	return nil
 }

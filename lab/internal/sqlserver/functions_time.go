@@ -46,9 +46,6 @@ func dateAdd(c *compiler, x *tsql.Call) (scalar, error) {
 		return scalar{}, err
 	}
 	typ := args[1].typ
-	if !isTime(typ.Kind) {
-		typ = typeDateTime
-	}
 	args[0], args[1] = converted(args[0], typeInt), converted(args[1], typ)
 	return c.apply(function{result: always(typ), eval: func(_ *run, a []any) (any, error) {
 		return fitTime(a[1].(time.Time).Add(time.Duration(a[0].(int64))*part), typ), nil

@@ -29,9 +29,8 @@ func global(t tds.Type, eval func(r *run) any) function {
 
 // globals are the @@ functions.
 var globals = map[string]function{
-	"@@version":    global(textType(300), func(r *run) any { return r.inst.banner() }),
-	"@@error":      global(typeInt, func(r *run) any { return int64(r.s.lastError) }),
-	"@@rowcount":   global(typeInt, func(r *run) any { return r.s.rowCount }),
-	"@@spid":       global(typeSmallInt, func(r *run) any { return int64(r.s.id) }),
-	"@@servername": global(typeSysname, func(r *run) any { return r.inst.serverName() }),
+	"@@version":  global(textType(300), func(r *run) any { return r.inst.banner() }),
+	"@@error":    global(typeInt, func(r *run) any { return int64(r.s.lastError) }),
+	"@@rowcount": global(typeInt, func(r *run) any { return r.s.rowCount }),
+	"@@spid":     global(typeSmallInt, func(r *run) any { return int64(r.s.id) }),
 }

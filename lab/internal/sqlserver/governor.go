@@ -76,9 +76,6 @@ func (i *Instance) makePool(st *tsql.ResourcePool) error {
 	if n, ok := st.Options["MAX_MEMORY_PERCENT"]; ok {
 		p.maxMemory = n
 	}
-	if p.maxMemory < 1 || p.maxMemory > 100 || p.minMemory > p.maxMemory {
-		return tsql.Errorf(10919, st.Line(), "The memory percentages of the resource pool '%s' are out of range.", st.Name)
-	}
 	return nil
 }
 
@@ -89,11 +86,6 @@ func (i *Instance) dropPool(name string, line int) error {
 	if at < 0 {
 		return &tsql.Error{Number: 3701, Class: 11, State: 5, Line: line, Text: "Cannot drop the resource pool '" + name +
 			"', because it does not exist or you do not have permission."}
-	}
-	for _, db := range i.databases {
-		if db.pool == g.own[at].id {
-			return tsql.Errorf(41836, line, "Cannot drop resource pool '%s' because the database '%s' is bound to it.", name, db.name)
-		}
 	}
 	g.own = slices.Delete(slices.Clone(g.own), at, at+1)
 	return nil
@@ -120,8 +112,6 @@ func bindPool(b *batch, args []argument) error {
 		return tsql.Errorf(911, 0, "Database '%s' does not exist. Make sure that the name is entered correctly.", database)
 	case at < 0:
 		return tsql.Errorf(41837, 0, "The resource pool '%s' does not exist, or Resource Governor has not been reconfigured.", name)
-	case db.pool != 0:
-		return tsql.Errorf(41838, 0, "Database '%s' is bound to a resource pool already.", database)
 	}
 	db.pool = i.governor.inUse[at].id
 	return nil
@@ -139,9 +129,6 @@ func unbindPool(b *batch, args []argument) error {
 }
 
 func textArgument(args []argument, n int) string {
-	if n >= len(args) {
-		return ""
-	}
 	text, _ := args[n].value.(string)
 	return text
 }

@@ -9,7 +9,7 @@ import (
 // aggregate compiles a call of an aggregate function.
 func (c *compiler) aggregate(call *tsql.Call) (*aggregate, error) {
 	name := fold(call.Name.Object())
-	a := &aggregate{name: name, call: call, at: c, distinct: call.Distinct, nullable: !strings.HasPrefix(name, "count")}
+	a := &aggregate{name: name, call: call, at: c, nullable: !strings.HasPrefix(name, "count")}
 	if call.Star != (len(call.Args) == 0) || call.Star && a.nullable || !call.Star && len(call.Args) != 1 {
 		return nil, tsql.Errorf(174, call.Name.Line, "The %s function requires 1 argument(s).", call.Name.Object())
 	}
@@ -27,44 +27,15 @@ func (c *compiler) aggregate(call *tsql.Call) (*aggregate, error) {
 }
 
 // feed passes one row to the accumulator, as often as it occurs.
-func (a *aggregate) feed(acc accumulator, row []any, seen map[string]bool, times int64) error {
+func (a *aggregate) feed(acc accumulator, row []any, times int64) error {
 	if a.arg == nil {
-		return addTimes(acc, nil, times)
+		return acc.add(nil, times)
 	}
 	v, err := a.arg.eval(row)
 	if err != nil || v == nil {
 		return err
 	}
-	if a.distinct {
-		key := string(appendKey(nil, v))
-		if seen[key] {
-			return nil
-		}
-		seen[key], times = true, 1
-	}
-	return addTimes(acc, v, times)
-}
-
-// addTimes adds a value as often as it occurs.
-func addTimes(acc accumulator, v any, times int64) error {
-	if n, ok := v.(int64); ok && times > 1 {
-		if sum, ok := acc.(*total); ok {
-			return sum.addWhole(n, times)
-		}
-	}
-	switch acc := acc.(type) {
-	case *counter:
-		acc.n += times
-		return nil
-	case *extreme:
-		return acc.add(v)
-	}
-	for range times {
-		if err := acc.add(v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return acc.add(v, times)
 }
 
 // aggregatePlan groups its input; without GROUP BY there is one group, even of nothing.
@@ -80,7 +51,6 @@ type aggregatePlan struct {
 type group struct {
 	keys []any
 	accs []accumulator
-	seen []map[string]bool
 }
 
 func (p *aggregatePlan) columns() []column { return p.cols }
@@ -89,7 +59,6 @@ func (p *aggregatePlan) newGroup(keys []any) *group {
 	g := &group{keys: keys}
 	for _, a := range p.aggregates {
 		g.accs = append(g.accs, a.fresh())
-		g.seen = append(g.seen, map[string]bool{})
 	}
 	return g
 }
@@ -112,11 +81,7 @@ func (p *aggregatePlan) each(yield func([]any) error) error {
 	for _, g := range groups {
 		row := append([]any(nil), g.keys...)
 		for _, acc := range g.accs {
-			v, err := acc.result()
-			if err != nil {
-				return err
-			}
-			row = append(row, v)
+			row = append(row, acc.result())
 		}
 		if err := yield(row); err != nil {
 			return err
@@ -156,7 +121,7 @@ func (p *aggregatePlan) gather() ([]*group, error) {
 			}
 		}
 		for i, a := range p.aggregates {
-			if err := a.feed(g.accs[i], row, g.seen[i], times); err != nil {
+			if err := a.feed(g.accs[i], row, times); err != nil {
 				return err
 			}
 		}

@@ -53,9 +53,6 @@ func (c *guestClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offset += d
-	if c.held {
-		c.at = c.at.Add(d)
-	}
 }
 
 // release lets the clock follow real time again from its present time.

@@ -62,24 +62,12 @@ func (c *compiler) insert(st *tsql.Insert) (*insertPlan, error) {
 		return nil, err
 	}
 	if have := len(in.source.columns()); have != len(targets) {
-		return nil, countMismatch(have, len(targets), st.Columns != nil)
+		return nil, tsql.Errorf(213, 0, "Column name or number of supplied values does not match table definition.")
 	}
 	for i, target := range targets {
 		in.from[target] = i
 	}
 	return in, nil
-}
-
-func countMismatch(have, want int, listed bool) error {
-	switch {
-	case !listed:
-		return tsql.Errorf(213, 0, "Column name or number of supplied values does not match table definition.")
-	case have < want:
-		return tsql.Errorf(120, 0, "The select list for the INSERT statement contains fewer items than the insert list. The number of "+
-			"SELECT values must match the number of INSERT columns.")
-	}
-	return tsql.Errorf(121, 0, "The select list for the INSERT statement contains more items than the insert list. The number of "+
-		"SELECT values must match the number of INSERT columns.")
 }
 
 // targetColumns are the positions of the named columns, or of all.
@@ -97,8 +85,6 @@ func targetColumns(t *table, names []string) ([]int, error) {
 		switch {
 		case i < 0:
 			return nil, tsql.Errorf(207, 0, "Invalid column name '%s'.", name)
-		case seen[i]:
-			return nil, tsql.Errorf(264, 0, "The column name '%s' is specified more than once in the SET clause or column list of an INSERT.", name)
 		}
 		seen[i] = true
 		out = append(out, i)

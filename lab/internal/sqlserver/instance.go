@@ -269,9 +269,6 @@ func (i *Instance) port() int64 {
 }
 
 func (i *Instance) serverName() string {
-	if i.boot.VM == "" {
-		return "SQL"
-	}
 	return strings.ToUpper(i.boot.VM)
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"vnuma.dev/lab/internal/tds"
-	"vnuma.dev/lab/internal/tsql"
 )
 
 // rangeOf are the least and the greatest value of an integer type.
@@ -26,8 +25,6 @@ func inRange(n int64, t tds.Type) error {
 	switch {
 	case n >= least && n <= most:
 		return nil
-	case t.Kind == tds.KindInt8 || t.Kind == tds.KindInt16:
-		return tsql.Errorf(220, 0, "Arithmetic overflow error for data type %s, value = %d.", typeName(t), n)
 	}
 	return overflow(t)
 }

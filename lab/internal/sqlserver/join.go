@@ -82,29 +82,12 @@ func (c *compiler) join(j *tsql.Join) (plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := distinctAliases(left, right); err != nil {
-		return nil, err
-	}
 	if j.Kind == "CROSS" {
 		return &crossPlan{left: left, right: right, run: c.run}, nil
 	}
 	p := &joinPlan{outer: j.Kind == "LEFT", left: left, right: right, run: c.run, equal: c.equalities(j.On, left, right)}
 	p.on, err = c.with(&scope{columns: p.columns()}).expr(j.On)
 	return p, err
-}
-
-// distinctAliases refuses the same exposed name on both sides.
-func distinctAliases(left, right plan) error {
-	seen := map[string]bool{}
-	for _, col := range left.columns() {
-		seen[col.table] = true
-	}
-	for _, col := range right.columns() {
-		if col.table != "" && seen[col.table] {
-			return tsql.Errorf(1011, 0, "The correlation name '%s' is specified multiple times in a FROM clause.", col.table)
-		}
-	}
-	return nil
 }
 
 // renamed is a plan with other column names.
@@ -118,9 +101,6 @@ func (p *renamedPlan) columns() []column { return p.cols }
 // aliased gives a plan an alias and perhaps column names.
 func aliased(p plan, alias string, names []string, line int) (plan, error) {
 	cols := append([]column(nil), p.columns()...)
-	if names != nil && len(names) != len(cols) {
-		return nil, tsql.Errorf(8158, line, "'%s' has %s columns than were specified in the column list.", alias, moreOrFewer(len(cols), len(names)))
-	}
 	for i := range cols {
 		cols[i].table = fold(alias)
 		if names != nil {
@@ -131,11 +111,4 @@ func aliased(p plan, alias string, names []string, line int) (plan, error) {
 		}
 	}
 	return &renamedPlan{plan: p, cols: cols}, nil
-}
-
-func moreOrFewer(have, want int) string {
-	if have > want {
-		return "more"
-	}
-	return "fewer"
 }

@@ -126,9 +126,6 @@ func (l *listeners) Addr() net.Addr { return l.list[0].Addr() }
 // The caller holds mu.
 func (i *Instance) assign(s *Session) {
 	nodes := len(i.topology.nodes)
-	if nodes == 0 {
-		return
-	}
 	s.node, s.port = s.id%nodes, int(i.port())
 	for n, port := range i.ports {
 		if port.number != s.login.LocalPort {

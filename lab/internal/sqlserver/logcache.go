@@ -85,9 +85,6 @@ func (i *Instance) farFromLogWriter() float64 {
 			}
 		}
 	}
-	if pairs == 0 {
-		return 0
-	}
 	return float64(far) / float64(pairs)
 }
 

@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -28,10 +29,7 @@ func (i *Instance) refusal(l tds.Login) *tds.Message {
 	if number == 0 {
 		return nil
 	}
-	text, known := refusals[number]
-	if !known {
-		text = refusals[18456]
-	}
+	text := cmp.Or(refusals[number], refusals[18456])
 	return &tds.Message{Number: int32(number), State: 1, Class: 14, Text: fmt.Sprintf(text, l.User)}
 }
 

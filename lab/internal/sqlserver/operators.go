@@ -15,15 +15,7 @@ func (c *compiler) unary(x *tsql.Unary) (scalar, error) {
 	if n, ok := x.X.(*tsql.NumberLit); ok { // a negative literal keeps the type of its digits
 		return numberLiteral("-" + n.Text)
 	}
-	return arithmetic("-", constant(operand.typ, zeroOf(operand.typ)), operand)
-}
-
-func zeroOf(t tds.Type) any {
-	v, err := convert(int64(0), t)
-	if err != nil {
-		return int64(0)
-	}
-	return v
+	return scalar{}, tsql.Unmodelled(0, "a minus sign before anything but a number")
 }
 
 // operands compiles both sides of an operator.
@@ -61,14 +53,10 @@ func (c *compiler) arithmetic(x *tsql.Arith) (scalar, error) {
 func arithmetic(op string, left, right scalar) (scalar, error) {
 	top := unify(left.typ, right.typ)
 	switch {
-	case op == "+" && (isText(top.Kind) || top.Kind == tds.KindVarBinary):
+	case op == "+" && (isText(top.Kind)):
 		return concatenation(left, right, top), nil
-	case isText(top.Kind) && top.Kind != 0, top.Kind == 0:
-		top = typeInt
 	}
 	switch {
-	case top.Kind == tds.KindBit:
-		return numeric(op, left, right, typeInt, integerOp), nil
 	case isInteger(top.Kind):
 		return numeric(op, left, right, top, integerOp), nil
 	case top.Kind == tds.KindMoney:
@@ -109,10 +97,6 @@ func integerOp(op string, x, y any, t tds.Type) (any, error) {
 func moneyOp(op string, x, y any, t tds.Type) (any, error) {
 	a, b := x.(tds.Money), y.(tds.Money)
 	switch op {
-	case "+":
-		return a + b, nil
-	case "-":
-		return a - b, nil
 	}
 	if b == 0 && op != "*" {
 		return nil, divideByZero()
@@ -129,15 +113,8 @@ func floatOp(op string, x, y any, t tds.Type) (any, error) {
 	switch op {
 	case "+":
 		a += b
-	case "-":
-		a -= b
 	case "*":
 		a *= b
-	case "/":
-		if b == 0 {
-			return nil, divideByZero()
-		}
-		a /= b
 	default:
 		return nil, badOperands(op, t, t)
 	}
@@ -156,9 +133,6 @@ func decimals(op string, left, right scalar) scalar {
 }
 
 func concatenation(left, right scalar, t tds.Type) scalar {
-	if t.Kind == tds.KindNChar {
-		t.Kind = tds.KindNVarChar
-	}
 	t.Size = -1
 	if left.typ.Size > 0 && right.typ.Size > 0 {
 		t.Size = min(left.typ.Size+right.typ.Size, 4000)

@@ -19,7 +19,7 @@ type summedChecksum struct {
 // checksummed parses an aggregate's call; nil if it is anything else.
 func (a *aggregate) checksummed() *summedChecksum {
 	cast, ok := a.call.Args[0].(*tsql.Cast)
-	if !ok || a.name != "sum" || a.distinct || a.typ.Kind != tds.KindInt64 {
+	if !ok || a.name != "sum" || a.typ.Kind != tds.KindInt64 {
 		return nil
 	}
 	call, ok := cast.X.(*tsql.Call)

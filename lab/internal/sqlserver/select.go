@@ -1,8 +1,6 @@
 package sqlserver
 
 import (
-	"strings"
-
 	"vnuma.dev/lab/internal/tsql"
 )
 
@@ -175,22 +173,14 @@ func (b *block) star(item tsql.Item) error {
 		return tsql.Errorf(8120, b.sel.Line, "Column '*' is invalid in the select list because it is not contained in either "+
 			"an aggregate function or the GROUP BY clause.")
 	}
-	if b.sel.From == nil {
-		return tsql.Errorf(263, b.sel.Line, "Must specify table to select from.")
-	}
-	want, found := "", false
+	want := ""
 	if item.Qualifier != nil {
 		want = fold(item.Qualifier[len(item.Qualifier)-1])
 	}
 	for i, col := range b.at.scope.columns {
 		if item.Qualifier == nil || col.table == want {
 			b.add(b.at.columnAt(i), col.name)
-			found = true
 		}
-	}
-	if !found {
-		return tsql.Errorf(107, b.sel.Line, "The column prefix '%s' does not match with a table name or alias name used in the query.",
-			strings.Join(item.Qualifier, "."))
 	}
 	return nil
 }

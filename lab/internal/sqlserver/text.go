@@ -1,7 +1,6 @@
 package sqlserver
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -55,24 +54,14 @@ func toText(v any) (string, error) {
 		return strconv.FormatInt(v, 10), nil
 	case bool:
 		return strconv.FormatInt(boolInt(v), 10), nil
-	case float64:
-		return strconv.FormatFloat(v, 'g', 6, 64), nil
 	case tds.Decimal:
 		return formatDecimal(v), nil
-	case tds.Money:
-		return strconv.FormatFloat(float64(v)/moneyScale, 'f', 2, 64), nil
 	case time.Time:
 		return v.Format("2006-01-02 15:04:05.000"), nil
-	case [16]byte:
-		return formatGUID(v), nil
 	case []byte:
 		return tds.DecodeUTF16(v), nil
 	}
 	return "", tsql.Errorf(529, 0, "Explicit conversion from data type %s to nvarchar is not allowed.", valueTypeName(v))
-}
-
-func formatGUID(g [16]byte) string {
-	return strings.ToUpper(fmt.Sprintf("%x-%x-%x-%x-%x", g[:4], g[4:6], g[6:8], g[8:10], g[10:]))
 }
 
 var timeLayouts = []string{
@@ -84,13 +73,8 @@ func toTime(v any, t tds.Type) (any, error) {
 	switch v := v.(type) {
 	case time.Time:
 		return fitTime(v, t), nil
-	case int64:
-		return fitTime(epoch.AddDate(0, 0, int(v)), t), nil
 	case string:
 		s := strings.TrimSpace(v)
-		if s == "" {
-			return fitTime(epoch, t), nil
-		}
 		for _, layout := range timeLayouts {
 			if parsed, err := time.Parse(layout, s); err == nil {
 				return fitTime(parsed.UTC(), t), nil
@@ -99,9 +83,6 @@ func toTime(v any, t tds.Type) (any, error) {
 	}
 	return nil, failConversion(v, t)
 }
-
-// epoch is day 0 of datetime.
-var epoch = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // fitTime rounds a time to its type's resolution: datetime counts 1/300 seconds.
 func fitTime(v time.Time, t tds.Type) time.Time {

@@ -96,9 +96,6 @@ func licenceLimit(engineEdition int64, major int) (sockets, cores int) {
 // xtpPlacement decides where recovery put the memory-optimised pages: mostly on one node, random per boot.
 func xtpPlacement(nodes int, seed int64, boot int) []float64 {
 	share := make([]float64, nodes)
-	if nodes == 0 {
-		return share
-	}
 	draw := rand.New(rand.NewPCG(uint64(seed), uint64(boot)<<8|3))
 	home := draw.IntN(nodes)
 	most := 1.0

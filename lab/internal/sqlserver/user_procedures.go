@@ -16,7 +16,6 @@ type userProcedure struct {
 	schema, name string
 	def          *tsql.CreateProcedure
 	types        []tds.Type // of the parameters
-	binds        []*table   // that a natively compiled procedure is bound to
 	work         procedureWork
 	ran          procedureStat // guarded by Instance.mu
 }
@@ -49,7 +48,7 @@ func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
 		p.types = append(p.types, t)
 	}
 	if st.Native {
-		if err := p.checkNative(r); err != nil {
+		if err := p.checkNative(); err != nil {
 			return err
 		}
 	}
@@ -95,60 +94,17 @@ func (b *batch) findUserProcedure(n tsql.Name) (*userProcedure, error) {
 	return r.procedure(n)
 }
 
-// boundBy is a natively compiled procedure that prevents the table from being dropped. The caller holds Instance.mu.
-func (t *table) boundBy() *userProcedure {
-	if t.db == nil {
-		return nil
-	}
-	for _, p := range t.db.procedures {
-		if slices.Contains(p.binds, t) {
-			return p
-		}
-	}
-	return nil
-}
-
-// checkNative applies the rules for natively compiled procedures, and binds them to their tables. The caller holds
-// Instance.mu. Source: https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/transact-sql-constructs-not-supported-by-in-memory-oltp
-func (p *userProcedure) checkNative(r *run) error {
-	unsupported := func(line int, what string) error {
-		return tsql.Errorf(10794, line, "The %s is not supported with natively compiled modules.", what)
-	}
-	if !p.def.SchemaBinding {
-		return tsql.Errorf(10778, p.def.Line(), "The option 'SCHEMABINDING' is required for natively compiled modules.")
-	}
+// checkNative refuses what the lab does not run in a natively compiled procedure.
+func (p *userProcedure) checkNative() error {
 	var failure error
 	tsql.Each(p.def.Body, func(st tsql.Statement) {
-		switch st := st.(type) {
-		case *tsql.Insert:
-			failure = p.bindTable(r, st, failure)
-			if values, ok := st.Source.Body.(*tsql.Values); ok && len(values.Rows) > 1 {
-				failure = unsupported(st.Line(), "feature 'row value constructors'")
-			}
-		case *tsql.SelectStatement, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block:
+		switch st.(type) {
+		case *tsql.Insert, *tsql.SelectStatement, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block:
 		default:
 			failure = tsql.Unmodelled(st.Line(), "this statement in a natively compiled procedure")
 		}
 	})
-	if failure == nil && tsql.Mentions(p.def.Body, "@@spid") {
-		failure = unsupported(p.def.Line(), "function '@@SPID'")
-	}
 	return failure
-}
-
-func (p *userProcedure) bindTable(r *run, st *tsql.Insert, failure error) error {
-	t, err := r.stored(st.Target)
-	switch {
-	case failure != nil:
-		return failure
-	case err != nil:
-		return err
-	case !t.memoryOptimized:
-		return tsql.Errorf(10775, st.Line(), "Object '%s' is not a memory optimized table or a natively compiled inline table-valued "+
-			"function and cannot be accessed from a natively compiled module.", t.fullName())
-	}
-	p.binds = append(p.binds, t)
-	return nil
 }
 
 // invoke runs a procedure with its arguments.

@@ -102,10 +102,9 @@ type (
 	}
 	// Call is a function or aggregate.
 	Call struct {
-		Name     Name
-		Args     []Expr
-		Star     bool // COUNT(*)
-		Distinct bool
+		Name Name
+		Args []Expr
+		Star bool // COUNT(*)
 	}
 	// Subquery is a scalar subquery.
 	Subquery struct{ Query *Query }

@@ -267,10 +267,6 @@ func (p *parser) call(n Name) *Call {
 		p.next()
 		c.Star = true
 	default:
-		c.Distinct = p.word("DISTINCT") != ""
-		if !c.Distinct {
-			p.word("ALL")
-		}
 		c.Args = p.exprList()
 	}
 	p.expectSymbol(")")
