@@ -84,8 +84,7 @@ func (b *batch) addRows(loop *counting, adds map[*table]int64) {
 	commits := inserts
 	native := b.procedure != nil && b.procedure.def.Native
 	switch {
-	case b.s.db.option("DELAYED_DURABILITY", "DISABLED") == "FORCED" || native && b.procedure.def.Atomic.DelayedDurability &&
-		b.s.db.option("DELAYED_DURABILITY", "DISABLED") == "ALLOWED":
+	case b.s.db.option("DELAYED_DURABILITY", "DISABLED") == "FORCED":
 		commits = 0
 	case native:
 		commits = 1 // the atomic block is one transaction

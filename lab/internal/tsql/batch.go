@@ -55,9 +55,6 @@ func (p *parser) statement(first bool) Statement {
 	if read := readers[t.Upper]; read != nil && t.Kind == Word {
 		return read(p, at(t.Line))
 	}
-	if unmodelled[t.Upper] && !p.isSymbolAt(1, ".") {
-		panic(Unmodelled(t.Line, "the statement %s", t.Upper))
-	}
 	p.must(first && p.isName())
 	return p.procedure(at(t.Line))
 }
@@ -104,9 +101,6 @@ func (p *parser) declaration() Declaration {
 	p.must(p.peek().Kind == Variable)
 	d := Declaration{Name: lower(p.next().Text)}
 	p.word("AS")
-	if p.is("TABLE") {
-		panic(Unmodelled(p.peek().Line, "table variables"))
-	}
 	d.Type = p.typeName()
 	if p.symbol("=") {
 		d.Init = p.expr()
@@ -210,9 +204,7 @@ func readRaiseError(p *parser, line at) Statement {
 	p.expectSymbol("(")
 	s := &RaiseError{at: line, Args: p.exprList()}
 	p.expectSymbol(")")
-	if len(s.Args) != 3 || p.is("WITH") {
-		panic(Unmodelled(int(line), "RAISERROR with more than a text, a severity and a state"))
-	}
+	p.must(len(s.Args) == 3)
 	return s
 }
 
@@ -236,9 +228,6 @@ func readWaitFor(p *parser, line at) Statement {
 
 func readExec(p *parser, line at) Statement {
 	p.next()
-	if p.isSymbol("(") {
-		panic(Unmodelled(int(line), "EXEC of a text: use sp_executesql"))
-	}
 	if p.peek().Kind == Variable && p.isSymbolAt(1, "=") {
 		status := lower(p.next().Text)
 		p.next()
@@ -275,9 +264,6 @@ func (p *parser) argument() Argument {
 		a.X = &TextLit{Value: p.next().Text}
 	} else {
 		a.X = p.unary()
-	}
-	if p.is("OUTPUT", "OUT") {
-		panic(Unmodelled(p.peek().Line, "output parameters"))
 	}
 	return a
 }

@@ -4,9 +4,6 @@ import "strings"
 
 func (p *parser) createDatabase(line at) Statement {
 	d := &CreateDatabase{at: line, Name: p.identifier()}
-	if p.is("CONTAINMENT", "ON", "LOG", "COLLATE", "FOR", "AS", "WITH") {
-		panic(Unmodelled(p.peek().Line, "CREATE DATABASE ... %s", p.peek().Upper))
-	}
 	return d
 }
 

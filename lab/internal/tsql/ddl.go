@@ -31,9 +31,6 @@ func (p *parser) createIndex(line at) Statement {
 	p.expect("ON")
 	s := &CreateIndex{at: line, Table: p.name()}
 	x.Columns = p.nameList()
-	if p.word("WITH") != "" {
-		p.hintList(nil)
-	}
 	s.Index = x
 	return s
 }
@@ -60,8 +57,6 @@ func (p *parser) tableElement(t *CreateTable) {
 	switch {
 	case p.is("PRIMARY", "UNIQUE"):
 		t.Indexes = append(t.Indexes, p.key(name, ""))
-	case p.is("CHECK", "FOREIGN", "PERIOD", "INDEX"):
-		panic(Unmodelled(p.peek().Line, "%s in a table's definition", p.peek().Upper))
 	default:
 		p.column(t)
 	}
@@ -102,9 +97,6 @@ func (p *parser) index(x IndexDef) IndexDef {
 
 func (p *parser) column(t *CreateTable) {
 	c := ColumnDef{Name: p.identifier(), Nullable: true}
-	if p.is("AS") {
-		panic(Unmodelled(p.peek().Line, "computed columns"))
-	}
 	c.Type = p.typeName()
 	for p.columnOption(t, &c) {
 	}
@@ -114,9 +106,6 @@ func (p *parser) column(t *CreateTable) {
 // columnOption reads one option after a column's type.
 func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
 	name := ""
-	if p.word("CONSTRAINT") != "" {
-		name = p.identifier()
-	}
 	switch {
 	case p.phrase("NOT NULL"):
 		c.Nullable = false
@@ -129,8 +118,6 @@ func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
 		x := p.key(name, c.Name)
 		c.Nullable = c.Nullable && !x.Primary
 		t.Indexes = append(t.Indexes, x)
-	case p.is("CHECK", "REFERENCES", "MASKED", "GENERATED", "IDENTITY", "INDEX"):
-		panic(Unmodelled(p.peek().Line, "the column option %s", p.peek().Upper))
 	default:
 		return false
 	}

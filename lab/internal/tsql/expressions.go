@@ -105,16 +105,9 @@ func (p *parser) sum() Expr {
 		line := p.peek().Line
 		op := p.operator("+", "-")
 		if op == "" {
-			p.noBitOperator()
 			return x
 		}
 		x = &Arith{Op: op, L: x, R: p.product(), Line: line}
-	}
-}
-
-func (p *parser) noBitOperator() {
-	if op := p.operator("&", "|", "^", "~"); op != "" {
-		panic(Unmodelled(p.peek().Line, "the operator %s", op))
 	}
 }
 
@@ -133,7 +126,6 @@ func (p *parser) product() Expr {
 func (p *parser) unary() Expr {
 	p.enter()
 	defer p.leave()
-	p.noBitOperator()
 	if op := p.operator("-", "+"); op != "" {
 		return &Unary{Op: op, X: p.unary()}
 	}
@@ -270,9 +262,6 @@ func (p *parser) call(n Name) *Call {
 		c.Args = p.exprList()
 	}
 	p.expectSymbol(")")
-	if p.is("OVER", "WITHIN") {
-		panic(Unmodelled(p.peek().Line, "%s with an %s clause", n.Object(), p.peek().Upper))
-	}
 	return c
 }
 

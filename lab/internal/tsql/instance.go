@@ -32,18 +32,7 @@ func readBackup(p *parser, line at) Statement {
 	p.expectSymbol("=")
 	p.must(p.peek().Kind == Text)
 	b.Path = p.next().Text
-	if p.word("WITH") == "" {
-		return b
-	}
-	for {
-		p.expect("COPY_ONLY", "INIT", "NOINIT", "FORMAT", "COMPRESSION", "NO_COMPRESSION", "CHECKSUM", "NAME")
-		if p.symbol("=") {
-			p.next()
-		}
-		if !p.symbol(",") {
-			return b
-		}
-	}
+	return b
 }
 
 // resourcePool reads what follows CREATE or ALTER.

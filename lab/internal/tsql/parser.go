@@ -203,9 +203,6 @@ func (p *parser) integer() int64 {
 func (p *parser) typeName() TypeName {
 	name := p.name()
 	t := TypeName{Name: strings.ToLower(name.Object()), Line: name.Line}
-	if t.Name == "double" && p.word("PRECISION") != "" {
-		t.Name = "float"
-	}
 	if !p.symbol("(") {
 		return t
 	}

@@ -16,9 +16,6 @@ func (p *parser) query() *Query {
 	if p.is("ORDER") {
 		q.OrderBy = p.orderBy()
 	}
-	if p.is("FOR", "OFFSET", "EXCEPT", "INTERSECT", "HAVING") {
-		panic(Unmodelled(p.peek().Line, "%s in a query", p.peek().Upper))
-	}
 	if p.word("OPTION") != "" {
 		q.Hints = p.hints()
 	}
@@ -96,9 +93,6 @@ func (p *parser) selectBlock() *Select {
 	}
 	if p.word("FROM") != "" {
 		s.From = p.tableRef()
-		if p.isSymbol(",") {
-			panic(Unmodelled(p.peek().Line, "tables joined by a comma: use CROSS JOIN"))
-		}
 	}
 	if p.word("WHERE") != "" {
 		s.Where = p.expr()
@@ -116,9 +110,6 @@ func (p *parser) top() (n Expr) {
 	} else {
 		p.must(p.peek().Kind == Number)
 		n = p.primary()
-	}
-	if p.is("PERCENT") || p.is("WITH") && p.isAt(1, "TIES") {
-		panic(Unmodelled(p.peek().Line, "TOP ... %s", p.peek().Upper))
 	}
 	return n
 }
@@ -189,8 +180,6 @@ func (p *parser) joinKind() string {
 	switch {
 	case p.phrase("CROSS JOIN"):
 		return "CROSS"
-	case p.is("CROSS", "OUTER", "RIGHT", "FULL"):
-		panic(Unmodelled(p.peek().Line, "%s APPLY or JOIN", p.peek().Upper))
 	case p.is("JOIN"):
 		p.next()
 		return "INNER"
@@ -219,11 +208,6 @@ func (p *parser) tablePrimary() TableRef {
 
 func (p *parser) parenthesisedTable() TableRef {
 	p.expectSymbol("(")
-	if !p.is("SELECT", "WITH", "VALUES") && !p.nestedQuery() {
-		t := p.tableRef()
-		p.expectSymbol(")")
-		return t
-	}
 	d := &Derived{Query: p.query()}
 	p.expectSymbol(")")
 	d.Alias = p.tableAlias()

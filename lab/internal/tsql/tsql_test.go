@@ -41,7 +41,7 @@ func TestPrecedence(t *testing.T) {
 // Expressions that differ in anything but the case of names and their line differ in their canonical spelling.
 func TestCanonicalSpelling(t *testing.T) {
 	texts := []string{"a", "'a'", "1", "0x1", "a + b", "a - b", "b + a", "a IS NULL", "a IS NOT NULL", "a IN (1)", "a IN (1, 2)",
-		"a LIKE 'x'", "COUNT_BIG(*)", "COUNT(a)", "COUNT(DISTINCT a)", "CAST(a AS int)", "CAST(a AS bigint)",
+		"a LIKE 'x'", "COUNT_BIG(*)", "COUNT(a)", "CAST(a AS int)", "CAST(a AS bigint)",
 		"CASE WHEN 1 = 1 THEN 'a' ELSE b END", "CASE WHEN 1 = 1 THEN 'a' END", "(SELECT 1)", "(SELECT 2)", "-a"}
 	seen := map[string]string{}
 	for _, text := range texts {
@@ -75,11 +75,11 @@ func TestSyntaxErrors(t *testing.T) {
 		"SELECT 1 /* open":                      "113 end comment",
 		"SELECT a FROM t WHERE a = = 1":         "102 =",
 		"SET NONSENSE ON":                       "195 NONSENSE",
-		"MERGE t USING u ON 1 = 1":              "50000 MERGE",
-		"SELECT 1 FOR XML PATH":                 "50000 FOR",
+		"MERGE t USING u ON 1 = 1":              "156 MERGE",
+		"SELECT 1 FOR XML PATH":                 "156 FOR",
 		"ALTER DATABASE d SET NONSENSE ON":      "102 NONSENSE",
 		"SELECT 1 OPTION (NONSENSE 1)":          "102 NONSENSE",
-		"RESTORE DATABASE d FROM DISK = 'x'":    "50000 RESTORE",
+		"RESTORE DATABASE d FROM DISK = 'x'":    "156 RESTORE",
 		"SELECT " + strings.Repeat("(", 100000): "191 nested",
 	} {
 		_, err := Parse(text)

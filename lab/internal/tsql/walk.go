@@ -61,11 +61,6 @@ func Each(list []Statement, visit func(Statement)) {
 	}
 }
 
-// Mentions reports whether any of the statements reads that variable.
-func Mentions(list []Statement, variable string) bool {
-	return strings.Contains(canonical(list), canonical(&VarRef{Name: variable}))
-}
-
 // Format writes an expression in one canonical spelling: equal expressions give equal text,
 // whatever the case of their names and the line they are on.
 func Format(x Expr) string { return canonical(x) }
