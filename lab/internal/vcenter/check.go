@@ -76,10 +76,6 @@ func maxVCPUs(hardware int) int {
 		return 128
 	case hardware >= 9:
 		return 64
-	case hardware == 8:
-		return 32
-	case hardware == 7:
-		return 8
 	}
 	return 4
 }

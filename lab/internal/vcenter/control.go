@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -105,16 +104,8 @@ func (c *control) add(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, c.lab.inject(fault))
 }
 
-func (c *control) clear(w http.ResponseWriter, r *http.Request) {
-	id := 0
-	if named := r.URL.Query().Get("id"); named != "" {
-		var err error
-		if id, err = strconv.Atoi(named); err != nil || id < 1 {
-			answer(w, http.StatusBadRequest, map[string]string{"error": "id " + named + ": want the number of a fault"})
-			return
-		}
-	}
-	answer(w, http.StatusOK, map[string]int{"removed": c.lab.faults.clear(id)})
+func (c *control) clear(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]int{"removed": c.lab.faults.clear()})
 }
 
 // inject adds a fault. A change from outside that names no boot happens at once.

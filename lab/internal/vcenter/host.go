@@ -91,9 +91,6 @@ func (s *Server) compute(h *host) *mo.ComputeResource {
 // addUp sums a host's compute resource over the scenario's hosts.
 func (s *Server) addUp(resource *mo.ComputeResource) {
 	totals := resource.Summary.GetComputeResourceSummary()
-	if totals == nil {
-		return
-	}
 	totals.NumCpuCores, totals.NumCpuThreads, totals.TotalCpu, totals.TotalMemory, totals.EffectiveMemory = 0, 0, 0, 0, 0
 	for _, h := range s.hosts {
 		if *h.Parent != resource.Self {
