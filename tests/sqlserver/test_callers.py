@@ -152,7 +152,8 @@ def test_a_call_that_answers_wrongly_is_an_error(server: SqlServer) -> None:
     """A row with another value than the one put there."""
     prepared(server)
     with connect(server, DATABASE) as connection:
-        run(connection, f"UPDATE {call_procedures.TABLE} SET quantity = 77 WHERE id = 1")
+        run(connection, f"DELETE FROM {call_procedures.TABLE} WHERE id = 1")
+        run(connection, f"INSERT INTO {call_procedures.TABLE} (id, quantity) VALUES (1, 77)")
     try:
         with callers(server, DATABASE) as crowd, pytest.raises(MeasurementFailed, match="answered 77"):
             crowd.connect(1, call_procedures.call("seek"), keys=1, own_session=False)
