@@ -5,6 +5,7 @@ const form = document.getElementById("question");
 const status = document.getElementById("status");
 const found = document.getElementById("found");
 const WORTH = { having: "Worth having", testing: "Worth testing", avoiding: "To avoid" };
+const model = document.getElementById("model");
 let tool = "PowerCLI";
 
 function el(tag, properties = {}, ...children) {
@@ -41,6 +42,7 @@ let running = false;
 let again = false;
 
 async function update() {
+  nameModel();
   history.replaceState(null, "", `?${new URLSearchParams(question())}`);
   suggestDivisors(Number(form.elements.vcpus.value));
   if (running) {
@@ -176,9 +178,7 @@ function shapeRow(candidate) {
 
 function take(candidate) {
   form.elements.per_socket.value = candidate.per_socket;
-  const own = new Set(candidate.settings.map((setting) => setting.split("=")[0]));
-  const kept = form.elements.set.value.split("\n").filter((line) => line.trim() && !own.has(line.split("=")[0].trim()));
-  form.elements.set.value = [...kept, ...candidate.settings].join("\n");
+  form.elements.set.value = candidate.set;
   document.getElementById("answer").focus();
   update();
 }
@@ -299,7 +299,18 @@ if (backend.judge) {
   }
 }
 
+// A model fills in what it has; what is typed afterwards may be no model any more.
+function takeModel() {
+  if (model.value) [form.elements.nodes.value, form.elements.cores.value] = model.value.split("x");
+}
+
+function nameModel() {
+  const host = `${form.elements.nodes.value}x${form.elements.cores.value}`;
+  if (model.value !== host) model.value = [...model.options].some((one) => one.value === host) ? host : "";
+}
+
 fill(new URLSearchParams(location.search));
+model.addEventListener("input", takeModel); // before the form's own listener
 form.addEventListener("input", update);
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("reset", () => setTimeout(update));

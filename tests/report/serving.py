@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from vnuma.errors import StoreError
 from vnuma.serve.app import address_of, bound, server_of
 from vnuma.serve.connections import Access
 from vnuma.store.open import Store, open_for_reading
@@ -26,10 +27,11 @@ class Answer:
 
 
 @contextmanager
-def serving(store: Store, access: Access | None = None) -> Iterator[str]:
+def serving(store: Store | StoreError, access: Access | None = None) -> Iterator[str]:
     """Serve the store for as long as the context is open; yields the address without its last slash."""
     access = access or Access()
-    server = server_of(open_for_reading(f"sqlite:///{store.place.path}"), access)
+    of = open_for_reading(f"sqlite:///{store.place.path}") if isinstance(store, Store) else store
+    server = server_of(of, access)
     with bound(access) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -141,6 +141,14 @@ def test_an_unknown_run_is_not_found(site: Site) -> None:
         assert "no run &#39;nix&#39;" in answer.text
 
 
+def test_an_unknown_page_is_not_found(site: Site) -> None:
+    """It has the links to those that exist."""
+    for path in ("/nix", "/what-if/nix.html"):
+        answer = asked(site.address, path)
+        assert answer.status == 404
+        assert 'href="/audit"' in answer.text
+
+
 def test_metrics_are_prometheus_s(site: Site) -> None:
     """Runs, cells, failures, VMs and findings, with what is simulated as a label."""
     found = {

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import re
 import socket
 import ssl
+import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,6 +171,21 @@ def test_the_verb_refuses_before_it_reads_anything() -> None:
     """A mistake on the command line: exit 2."""
     ran = vnuma_here("serve", "--host", "0.0.0.0")
     assert (ran.code, "--token-file" in ran.err) == (2, True)
+
+
+def test_a_machine_without_a_store_is_served_what_needs_none(tmp_path: Path) -> None:
+    """The other pages say what is missing; a store that was named and does not exist is an error (9)."""
+    environment = {**os.environ, "VNUMA_HOME": str(tmp_path)} | {"PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "vnuma", "serve", "--port", "0"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout
+        address = re.search(r"http://[^/]+", served.stdout.readline())
+        assert address
+        answers = [asked(address[0], page) for page in ("/what-if/", "/", "/nix")]
+        served.terminate()
+    assert [answer.status for answer in answers] == [200, 503, 503]
+    assert "vnuma run STUDY" in answers[1].text
+    assert vnuma_here("serve", "--store", f"sqlite:///{tmp_path}/nix.db").code == 9
 
 
 def test_a_token_that_can_be_guessed_is_refused() -> None:

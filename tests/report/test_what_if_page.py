@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -16,25 +17,39 @@ from playwright.sync_api import Browser, Page, expect
 from tests.estate.workbooks import export, write
 from tests.report.browser import opened
 from tests.report.serving import serving
-from tests.support.stores import new_store
 from tools import what_if
 from vnuma.assets import asset
 from vnuma.checks.what_if import DEFAULTS
+from vnuma.errors import StoreError
 
 
 @pytest.fixture(scope="module", params=["serve", pytest.param("static", marks=pytest.mark.long)])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The page of `vnuma serve`, and the one of the site, whose Python comes from npm and PyPI."""
+    """The page of `vnuma serve`, which needs no store for it, and the one of the site."""
     folder = tmp_path_factory.mktemp("what-if")
     if request.param == "serve":
-        with serving(new_store(folder / "vnuma.db")) as server:
+        with serving(StoreError("There is no store.")) as server:
             yield f"{server}/what-if/"
         return
     if shutil.which("npm") is None:
         pytest.skip("no npm on this machine")
+    what_if.runtime(folder / "runtime")
+    with of_the_site(folder) as found:
+        yield found
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path) -> Iterator[str]:
+    """The page of the site without the Python that it loads."""
+    with of_the_site(tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def of_the_site(folder: Path) -> Iterator[str]:
+    """The site's page in a folder, served."""
     for name, content in what_if.page().items():
         (folder / name).write_bytes(content)
-    what_if.runtime(folder / "runtime")
     handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as files:
         thread = threading.Thread(target=files.serve_forever)
@@ -62,7 +77,7 @@ def test_the_page_answers_while_one_types(browser: Browser, address: str, width:
     page.get_by_role("button", name="Use 2x15").press("Enter")
     expect(page.get_by_label("Cores per socket")).to_have_value("15")
     page.get_by_role("button", name="govc").press("Enter")
-    assert "-c=30" in page.get_by_label("Code").inner_text()
+    expect(page.get_by_label("Code")).to_contain_text('"cores_per_socket": 15')
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     other, _, _ = opened(browser, page.url, width)
     assert answered(other) == answered(page)
@@ -98,6 +113,43 @@ def test_a_question_without_an_answer_gets_one_sentence(browser: Browser, addres
     assert answered(page).startswith("The guest sees")
     assert page.locator("img").count() == 0
     assert complaints == []
+
+
+def test_a_processor_fills_in_the_host_and_a_shape_keeps_no_other_node_size(
+    browser: Browser, address: str
+) -> None:
+    """What is typed afterwards is no such processor any more."""
+    asked = "coresPerNumaNode%3D4%0AlatencySensitivity%3Dhigh"
+    page, _, _ = opened(browser, f"{address}?vcpus=48&set={asked}", 1280)
+    answered(page)
+    page.get_by_label("Processors").select_option("2x24")
+    expect(page.get_by_label("Cores per node")).to_have_value("24")
+    page.get_by_role("button", name="Use 2x24").click()
+    assert page.locator("[name=set]").input_value() == "latencySensitivity=high"
+    expect(page.locator("h2.sentence")).to_have_text("The guest sees 2 NUMA nodes of 24 vCPUs.")
+    page.get_by_label("Cores per node").fill("25")
+    expect(page.get_by_label("Processors")).to_have_value("")
+
+
+def test_a_browser_without_webassembly_gets_one_sentence(browser: Browser, unfinished: str) -> None:
+    """Old browsers lack it, and policies forbid it."""
+    page = browser.new_page()
+    page.add_init_script("delete globalThis.WebAssembly")
+    page.goto(unfinished)
+    expect(page.locator("#status")).to_contain_text("needs WebAssembly")
+
+
+def test_a_page_without_its_python_gets_one_sentence(browser: Browser, unfinished: str) -> None:
+    """And a workbook that is too large is refused before it is read."""
+    page = browser.new_page()
+    page.goto(unfinished)
+    expect(page.locator("#status")).to_contain_text("Python did not load")
+    page.evaluate(
+        "() => { const files = new DataTransfer(); files.items.add(new File([new Uint8Array(1e8)], "
+        "'export.xlsx')); const input = document.getElementById('file'); input.files = files.files; "
+        "input.dispatchEvent(new Event('change')); }"
+    )
+    expect(page.locator("#judged .wrong")).to_contain_text("export.xlsx is larger than 60 MB.")
 
 
 def test_the_form_and_the_answer_have_the_same_fields() -> None:

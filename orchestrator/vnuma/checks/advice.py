@@ -20,7 +20,7 @@ from vnuma.domain.topology.prediction import host_shape, lie_evenly, predict
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
-from vnuma.words.plain_text import counted
+from vnuma.words.plain_text import counted, gigabytes
 
 _NAMED = 3
 """Hosts that a sentence names."""
@@ -108,14 +108,17 @@ def _largest(
     vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: PlannedGuest
 ) -> tuple[int, int] | None:
     """The size with the most vCPUs, then the most whole nodes of memory, that has a shape worth testing."""
-    most, node = min(host.cores for host in hosts), min(host.local_memory_mb for host in hosts)
-    whole = min(len(host.numa_nodes) for host in hosts) * node
+    most, known = min(host.cores for host in hosts), [host for host in hosts if host.local_memory_mb]
+    node = min((host.local_memory_mb for host in known), default=0)
+    whole = min((len(host.numa_nodes) for host in known), default=0) * node
     sizes = {
         min(memory_mb, whole or memory_mb),
         *(size for size in range(node, whole, node or 1) if size < memory_mb),
     }
     for count in range(min(vcpus, most), 0, -1):
         for size in sorted(sizes, reverse=True):
+            if esxi.beyond_hardware(count, size, hardware):
+                continue
             if _judged(count, size, hosts, hardware, guest).worth(Worth.HAVING, Worth.TESTING):
                 return count, size
     return None
@@ -151,7 +154,7 @@ def sentences(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int)
     """What all shapes have in common: the nodes needed on `hosts`, and what SQL Server of that year uses."""
     nodes, small = advice.nodes_needed, advice.too_small
     needs = "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
-    vm = f"A VM of {vcpus} vCPUs and {memory_mb / 1024:.4g} GB"
+    vm = f"A VM of {vcpus} vCPUs and {gigabytes(memory_mb)}"
     if advice.not_allowed:
         yield f"{vm} is not possible: {advice.not_allowed}. Choose a smaller VM or a newer hardware version."
     elif advice.runs_nowhere:
@@ -162,7 +165,7 @@ def sentences(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int)
         yield f"{vm} {needs} on {hosts}."
     if advice.largest:
         most, size_mb = advice.largest
-        yield f"No shape fits. The largest VM with one that does: {most} vCPUs and {size_mb / 1024:.4g} GB."
+        yield f"No shape fits. The largest VM with one that does: {most} vCPUs and {gigabytes(size_mb)}."
     if advice.many_groups:
         yield (
             f"With {vcpus} vCPUs this Windows makes several processor groups (W01), of at most 64 CPUs each."
@@ -171,7 +174,7 @@ def sentences(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int)
     if not limit.limited:
         return
     pool = limit.buffer_pool_mb
-    memory = f", and {pool / 1024:.4g} GB of buffer pool" if pool and pool < memory_mb else ""
+    memory = f", and {gigabytes(pool)} of buffer pool" if pool and pool < memory_mb else ""
     if advice.used < vcpus:
         yield (
             f"SQL Server {year} {limit.edition} leaves {vcpus - advice.used} of them unused in every shape: "
@@ -226,7 +229,7 @@ def _has_only(vcpus: int, memory_mb: int, host: HostFacts) -> str:
     elif vcpus > host.cores:
         has.append(f"{host.cores} cores")
     if 0 < host.largest_vm_mb < memory_mb:
-        has.append(f"{host.memory_mb / 1024:.4g} GB")
+        has.append(gigabytes(host.memory_mb))
     return " and ".join(has)
 
 
@@ -360,7 +363,7 @@ def too_large(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
     small = {host.name: host.memory_mb for host in hosts if 0 < host.largest_vm_mb < wanted}
     if small:
         least = min(small.values())
-        words = f"does not fit: {wanted / 1024:.4g} GB on a host of {least / 1024:.4g} GB"
+        words = f"does not fit: {gigabytes(wanted)} on a host of {gigabytes(least)}"
         yield _where(words, list(small), hosts)
 
 

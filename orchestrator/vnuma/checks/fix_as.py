@@ -179,10 +179,21 @@ _NO_OPTION = "govc vm.change has no option for it"
 def govc(fix: Fix, target: Target) -> Written:
     """One `govc vm.change` for bash; server and login come from GOVC_URL and related variables.
 
-    Options: https://github.com/vmware/govmomi/blob/main/govc/USAGE.md
+    It has no option for cores per socket: they go, with the vCPUs, through vCenter's REST API (since 7.0 U2).
+    Options: https://github.com/vmware/govmomi/blob/main/govc/USAGE.md, and for the request
+    https://developer.broadcom.com/xapis/vsphere-automation-api/latest/vcenter/api/vcenter/vm/vm/hardware/cpu/patch/
     """
+    cpu, lines = _cpu(fix), list[str]()
+    if cpu:
+        name = _shell_word(_glob(target.name))
+        by = f"-config.instanceUuid {target.uuid}" if target.uuid else f"-name {name}"
+        lines.append(f"vm=$(govc find / -type m -I {by}) &&")
+        body = _shell_word(json.dumps(cpu))
+        lines.append(f'govc session.login -r -X PATCH "/api/vcenter/vm/$vm/hardware/cpu" <<<{body}')
     options, left_out = list[str](), dict[str, str]()
     for edit in fix.change:
+        if cpu and edit.setting in ("numCPUs", "numCoresPerSocket"):
+            continue
         value = meant(edit.setting, edit.after)
         if is_extra_config(edit.setting):
             text = "" if value is None else as_text(value)
@@ -191,13 +202,24 @@ def govc(fix: Fix, target: Target) -> Written:
             options.append(f"-{_OPTIONS[edit.setting]}={_shell_word(_option_value(value))}")
         else:
             left_out[edit.setting] = _NO_OPTION
-    return Written((" ".join(["govc vm.change", _vm(target), *options]),) if options else (), left_out)
+    if options:
+        lines.append(" ".join(["govc vm.change", _vm(target), *options]))
+    return Written(tuple(lines), left_out)
+
+
+def _cpu(fix: Fix) -> Mapping[str, Value]:
+    """The request for cores per socket; empty if they do not change, or the vCPUs are not known."""
+    edits = {edit.setting: edit.after for edit in fix.change}
+    count, per_socket = edits.get("numCPUs") or fix.current.get("numCPUs"), edits.get("numCoresPerSocket")
+    return {"count": count, "cores_per_socket": per_socket} if count and per_socket else {}
 
 
 def _vm(target: Target) -> str:
-    if target.uuid:
-        return f"-vm.uuid={target.uuid}"
-    return f"-vm={_shell_word(_GLOB.sub(lambda found: chr(92) + found[0], target.name))}"
+    return f"-vm.uuid={target.uuid}" if target.uuid else f"-vm={_shell_word(_glob(target.name))}"
+
+
+def _glob(name: str) -> str:
+    return _GLOB.sub(lambda found: chr(92) + found[0], name)
 
 
 _GLOB = re.compile(r"[^\w .-]")

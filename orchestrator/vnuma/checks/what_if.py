@@ -101,7 +101,7 @@ def _answered(given: Mapping[str, str]) -> dict[str, Any]:
         "not_evaluated": unanswered,
         "advice": list(sentences(advice, asked.vcpus, asked.memory_mb, where, int(fields["sql"]))),
         "other_vcpus": list(advice.other_vcpus),
-        "candidates": [_candidate(one, target) for one in advice.candidates],
+        "candidates": [_candidate(one, target, _lines(fields)) for one in advice.candidates],
         "as": _in_tools(Fix("", settings=wanted, current=dict.fromkeys(wanted)), target),
     }
 
@@ -125,12 +125,16 @@ def question_of(given: Mapping[str, str]) -> Question:
         "memoryMB": memory_mb,
         "cpuHotAddEnabled": fields["hot_add"] not in ("", "0", "false", "off"),
         **_sockets(fields, hardware),
-        **named_settings(line for line in fields["set"].replace(";", "\n").splitlines() if line.strip()),
+        **named_settings(_lines(fields)),
     }
     if why := partial_socket(settings):
         raise UsageError(f"No answer: {why}.", fix=f"Use a number that divides {vcpus}, or auto.")
     guest = planned_guest(fields["edition"], _number(fields, "sql"), fields["windows"])
     return Question(vcpus, memory_mb, hardware, settings, hosts, guest)
+
+
+def _lines(fields: Mapping[str, str]) -> list[str]:
+    return [line for line in fields["set"].replace(";", "\n").splitlines() if line.strip()]
 
 
 def _sockets(fields: Mapping[str, str], hardware: int) -> dict[str, Value]:
@@ -227,14 +231,18 @@ def _layout(seen: Forecast) -> dict[str, Any]:
     }
 
 
-def _candidate(one: Candidate, target: Target) -> dict[str, Any]:
+def _candidate(one: Candidate, target: Target, asked: Sequence[str]) -> dict[str, Any]:
+    """A shape; `set` is what the question's settings become with it: no node size of another shape stays."""
+    kept = [line for line in asked if not line.strip().startswith(("coresPerNumaNode", "numa."))]
+    settings = [f"{name}={value}" for name, value in one.settings.items()]
     return {
         "topology": str(one.topology),
         "per_socket": one.topology.cores_per_socket,
         "worth": one.worth.name.lower(),
         "nodes": one.nodes,
         "reasons": list(one.reasons),
-        "settings": [f"{name}={value}" for name, value in one.settings.items()],
+        "settings": settings,
+        "set": "\n".join([*kept, *settings]),
         "as": _in_tools(one.fix(None), target),
     }
 

@@ -15,7 +15,7 @@ from vnuma.cli.screen import WIDEST, aligned, say, width, write_out
 from vnuma.cli.shape_options import LookAhead, some, where
 from vnuma.domain.topology.release import MOST_VCPUS
 from vnuma.errors import InputError, UsageError
-from vnuma.words.plain_text import filled
+from vnuma.words.plain_text import filled, gigabytes
 from vnuma.words.provenance import banner, in_json
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def predict(
     rows = list(dict.fromkeys(row for rows in seen for row in rows))  # automatic shapes are all one
     named = f"{there.vm.name}: " if there.vm else ""
     many = f"{swept[0]['numCPUs']} to {swept[-1]['numCPUs']}" if swept else count
-    head = f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}"
+    head = f"{named}{many} vCPUs, {gigabytes(memory_mb)}, hardware version {version}"
     runs = f"SQL Server {asked.sql} {asked.edition}{f', {guest.windows}' if guest.windows else ''}"
     writers: dict[str, Callable[[], str | bytes]] = {
         "json": lambda: json.dumps(document(rows, there), indent=2) + "\n",

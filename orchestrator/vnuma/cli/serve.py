@@ -42,6 +42,8 @@ def serve(
     from vnuma.serve.app import serve as served
     from vnuma.serve.connections import Access
     from vnuma.store.open import open_for_reading
+    from vnuma.store.place import parse_place
+    from vnuma.store.schema import no_store
 
     if (certificate is None) != (key is None):
         raise UsageError("A certificate and its key belong together.", fix="--certificate FILE --key FILE")
@@ -52,8 +54,20 @@ def serve(
         token=_token(token_file),
     )
     access.require_safe()
-    opened = open_for_reading(store_url(store))
-    served(opened, access, lambda at: say(f"Serving {opened.place} at {at} (read only). Ctrl-C ends it."))
+    place = parse_place(store_url(store))
+    if store or not place.is_sqlite or place.path.exists():
+        opened = open_for_reading(store_url(store))
+        served(opened, access, lambda at: say(f"Serving {place} at {at} (read only). Ctrl-C ends it."))
+        return
+    missing = no_store(place)
+    served(
+        missing,
+        access,
+        lambda at: say(
+            f"{missing.what} Serving what needs none: {at}what-if/. After the first run, start this again. "
+            "Ctrl-C ends it."
+        ),
+    )
 
 
 def _require_packages() -> None:

@@ -24,11 +24,11 @@ from starlette.staticfiles import StaticFiles
 
 from vnuma.assets import asset
 from vnuma.checks.what_if import answer
-from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+from vnuma.errors import EnvironmentProblem, InputError, StoreError, VnumaError
 from vnuma.report.page.page import policy, text_of
 from vnuma.serve.connections import RESERVED, Access, BoundedProtocol, Guard, OneLineWhenFull
 from vnuma.serve.metrics import CONTENT_TYPE, metrics
-from vnuma.serve.pages import Live, Pages
+from vnuma.serve.pages import Live, Pages, trouble, trouble_live
 from vnuma.serve.reader import POLL_S, Reader
 from vnuma.store.open import Store
 
@@ -41,28 +41,38 @@ ALIVE_S = 15.0
 _RUN = "/runs/"
 
 
-def application(store: Store, access: Access) -> Starlette:
-    """The application over one store."""
-    pages = Pages(Reader(store))
+def application(store: Store | StoreError, access: Access) -> Starlette:
+    """The application over one store, or, with the reason why there is none, over what needs none."""
+    of_store = _pages_of(Pages(Reader(store))) if isinstance(store, Store) else [_why_missing(store)]
     return Starlette(
         routes=[
-            Route("/", lambda _: HTMLResponse(pages.runs())),
-            Route("/runs/{run}", lambda request: HTMLResponse(pages.run(request.path_params["run"]))),
-            Route("/runs/{run}/report", partial(_report, pages)),
-            Route("/compare", partial(_compare, pages)),
-            Route("/estate", lambda _: HTMLResponse(pages.estate())),
-            Route("/audit", lambda request: HTMLResponse(pages.audit(request.query_params.get("run", "")))),
             Route("/what-if/answer", lambda request: JSONResponse(answer(request.query_params))),
             Route("/what-if/ask.js", _static(("what_if/ask_server.js",), "text/javascript")),
             Mount("/what-if", StaticFiles(directory=asset("templates/what_if"), html=True)),
-            Route("/metrics", lambda _: Response(metrics(pages.reader), media_type=CONTENT_TYPE)),
-            Route("/events", partial(_events, pages, anyio.CapacityLimiter(MOST_WATCHERS))),
             Route("/static/style.css", _static(("style.css", "serve/serve.css"), "text/css")),
             Route("/static/serve.js", _static(("serve/serve.js",), "text/javascript")),
+            *of_store,
         ],
         middleware=[Middleware(Guard, access=access)],
-        exception_handlers={VnumaError: partial(_trouble, pages)},
+        exception_handlers={VnumaError: _trouble, 404: _not_found},
     )
+
+
+def _pages_of(pages: Pages) -> list[Route]:
+    return [
+        Route("/", lambda _: HTMLResponse(pages.runs())),
+        Route("/runs/{run}", lambda request: HTMLResponse(pages.run(request.path_params["run"]))),
+        Route("/runs/{run}/report", partial(_report, pages)),
+        Route("/compare", partial(_compare, pages)),
+        Route("/estate", lambda _: HTMLResponse(pages.estate())),
+        Route("/audit", lambda request: HTMLResponse(pages.audit(request.query_params.get("run", "")))),
+        Route("/metrics", lambda _: Response(metrics(pages.reader), media_type=CONTENT_TYPE)),
+        Route("/events", partial(_events, pages, anyio.CapacityLimiter(MOST_WATCHERS))),
+    ]
+
+
+def _why_missing(error: StoreError) -> Route:
+    return Route("/{page:path}", partial(_trouble, error=error))
 
 
 def _report(pages: Pages, request: Request) -> Response:
@@ -89,9 +99,14 @@ async def _events(pages: Pages, watching: anyio.CapacityLimiter, request: Reques
     return StreamingResponse(_stream(watching, pages, live, seen), media_type="text/event-stream")
 
 
-def _trouble(pages: Pages, _: Request, error: Exception) -> Response:
+def _trouble(_: Request, error: Exception) -> Response:
     assert isinstance(error, VnumaError)
-    return HTMLResponse(pages.trouble(error), 404 if isinstance(error, InputError) else 503)
+    return HTMLResponse(trouble(error), 404 if isinstance(error, InputError) else 503)
+
+
+def _not_found(request: Request, _: Exception) -> Response:
+    error = InputError(f"There is no page {request.url.path}.", fix="The links above lead to every page.")
+    return _trouble(request, error)
 
 
 def _static(files: Iterable[str], media_type: str) -> Callable[[Request], Response]:
@@ -110,7 +125,7 @@ def _or_trouble(pages: Pages, live: Callable[[], Live]) -> Live:
     try:
         return live()
     except VnumaError as error:
-        return pages.trouble_live(error)
+        return trouble_live(error)
 
 
 async def _stream(
@@ -136,7 +151,7 @@ PATIENCE_S = 2
 """How long to wait for streams when the server stops, in seconds."""
 
 
-def serve(store: Store, access: Access, say: Callable[[str], None]) -> None:
+def serve(store: Store | StoreError, access: Access, say: Callable[[str], None]) -> None:
     """Serve until Ctrl-C or SIGTERM; `say` is called with the address.
 
     Raises UsageError for an address that others could read, InputError for an unusable token or certificate,
@@ -150,7 +165,7 @@ def serve(store: Store, access: Access, say: Callable[[str], None]) -> None:
             server.run(sockets=[listening])
 
 
-def server_of(store: Store, access: Access) -> uvicorn.Server:
+def server_of(store: Store | StoreError, access: Access) -> uvicorn.Server:
     """A server that is not yet running. Raises UsageError and InputError as `serve` does."""
     access.require_safe()
     config = uvicorn.Config(

@@ -52,13 +52,13 @@ class Pages:
         self._live = Kept[Live](200)
 
     def runs(self) -> str:
-        return self._watched("Runs", self.runs_live(), "/")
+        return _watched("Runs", self.runs_live(), "/")
 
     def run(self, name: str) -> str:
         """A run's progress, verdicts so far, and cells. Raises InputError."""
         progress = self._run(name)
         path = f"/runs/{quote(reference(progress), safe='')}"
-        return self._watched(progress.run.name, self.run_live(name), path, progress.run.simulated)
+        return _watched(progress.run.name, self.run_live(name), path, progress.run.simulated)
 
     def runs_live(self) -> Live:
         """The changing part of the page of runs."""
@@ -97,7 +97,7 @@ class Pages:
                 found = self.figures.compared((pair[0].id, pair[1].id), allowed, compared_html)
             except InputError as error:
                 problem = error
-        return self._page(
+        return _page(
             "compare",
             "Compare",
             simulated,
@@ -116,7 +116,7 @@ class Pages:
             text, simulated = self.figures.estate(_estate)
         except InputError:
             text = ""
-        return self._page("estate", "Estate", simulated, found=text)
+        return _page("estate", "Estate", simulated, found=text)
 
     def audit(self, name: str) -> str:
         """Who changed what on which VM, newest first. Raises InputError."""
@@ -124,7 +124,7 @@ class Pages:
         with self.reader.store.read() as connection:
             lines = audit.newest(connection, run.id if run else None, MOST)
         simulated = {one.run.name: one.run.simulated for one in self.reader.view().runs}
-        return self._page(
+        return _page(
             "audit",
             "Audit",
             run.simulated if run else None,
@@ -134,14 +134,6 @@ class Pages:
             kinds={name: kind(word) for name, word in simulated.items() if word},
             value=_value,
         )
-
-    def trouble(self, error: VnumaError) -> str:
-        """The page for an error: what went wrong, and what to do."""
-        return self._page("trouble", "Not available", None, error=error)
-
-    def trouble_live(self, error: VnumaError) -> Live:
-        """The same as the changing part of a page already shown."""
-        return _live(_filled("trouble_live", error=error))
 
     def _run(self, name: str) -> Progress:
         view = self.reader.view()
@@ -156,11 +148,23 @@ class Pages:
 
         return self._live.get(key, mark, made)
 
-    def _watched(self, title: str, live: Live, path: str, simulated: str | None = None) -> str:
-        return self._page("watched", title, simulated, live=live, watch=path)
 
-    def _page(self, name: str, title: str, simulated: str | None, **values: object) -> str:
-        return _filled(name, title=title, banner=banner(simulated), page=name, **values)
+def trouble(error: VnumaError) -> str:
+    """The page for an error: what went wrong, and what to do."""
+    return _page("trouble", "Not available", None, error=error)
+
+
+def trouble_live(error: VnumaError) -> Live:
+    """The same as the changing part of a page already shown."""
+    return _live(_filled("trouble_live", error=error))
+
+
+def _watched(title: str, live: Live, path: str, simulated: str | None = None) -> str:
+    return _page("watched", title, simulated, live=live, watch=path)
+
+
+def _page(name: str, title: str, simulated: str | None, **values: object) -> str:
+    return _filled(name, title=title, banner=banner(simulated), page=name, **values)
 
 
 def _live(html: str) -> Live:

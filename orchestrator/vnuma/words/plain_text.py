@@ -37,6 +37,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
 
 
+def gigabytes(megabytes: float) -> str:
+    """Memory with at most one decimal, since more would not be true: 64 GB, 226.5 GB, 512 MB."""
+    if 0 < megabytes < 1024:
+        return f"{megabytes:.0f} MB"
+    return f"{megabytes / 1024:.1f}".removesuffix(".0") + " GB"
+
+
 def listed(names: Sequence[str], last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
     if len(names) < 2:

@@ -59,6 +59,22 @@ def test_a_shell_runs_govc_once_with_the_name_and_the_key(name: str, key: str, v
     assert ran.stderr == b""
 
 
+@given(name=TEXTS)
+@settings(max_examples=20, deadline=None)
+def test_govc_sets_cores_per_socket_by_the_rest_api(name: str) -> None:
+    """With the vCPUs in one request, on the VM that it finds by name; nothing is sent if it finds none."""
+    text = fix_as(Tool.GOVC, _fix(numCoresPerSocket=8), Target(name))
+    govc = '[ $1 = find ] && { printf "%s\\0" "$@" >&2; echo vm-7; return; }; printf "%s " "$@"; cat'
+    ran = subprocess.run(
+        [BASH, "-c", f"govc() {{ {govc}; }}; PATH=/bin:/usr/bin\n{text}"], capture_output=True, check=True
+    )
+    sent = "session.login -r -X PATCH /api/vcenter/vm/vm-7/hardware/cpu"
+    assert ran.stdout.decode() == f'{sent} {{"count": 16, "cores_per_socket": 8}}\n'
+    *options, found = ran.stderr.decode().removesuffix("\0").split("\0")
+    assert options == ["find", "/", "-type", "m", "-I", "-name"]
+    assert re.sub(r"\\(.)", r"\1", found, flags=re.DOTALL) == name
+
+
 _STRING = r"(?:'(?:[ -&(-~]|'')*'|\[regex\]::Unescape\('(?:[A-Za-z0-9_ -]|\\u[0-9a-f]{4})*'\))"
 _POWERSHELL = (
     r"# [^\n]*",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.rule import Fail, Fix, Severity, rule
 from vnuma.checks.rules import sources
-from vnuma.checks.rules.shape_questions import gigabytes, host_object, node_memory, nodes_needed
+from vnuma.checks.rules.shape_questions import host_object, node_memory, nodes_needed
 from vnuma.checks.rules.sources import (
     ALLOCATION_API,
     HARDWARE_22,
@@ -16,6 +16,7 @@ from vnuma.checks.rules.sources import (
 )
 from vnuma.domain.topology.release import MOST_MEMORY_GB, most_of_hardware, newest_hardware
 from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT
+from vnuma.words.plain_text import gigabytes
 
 _LOCK = Fix(
     "Reserve all guest memory (All locked); the swap file goes too.",

@@ -12,6 +12,7 @@ from vnuma.domain.topology.prediction import Prediction, host_shape, lie_evenly
 from vnuma.domain.vm.change import change_to
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.setting import Settings
+from vnuma.words.plain_text import gigabytes
 
 # A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
 SMALLEST_NODE = 4
@@ -21,11 +22,6 @@ def node_memory(host: HostFacts) -> str:
     """Memory of the host's smallest NUMA node; marked where it is an estimate."""
     words = gigabytes(host.node_memory_mb)
     return f"{words}, estimated as the host's memory / nodes" if host.node_memory_estimated else words
-
-
-def gigabytes(megabytes: int) -> str:
-    """Memory as vSphere shows it: 64 GB, 226.5 GB."""
-    return f"{megabytes / 1024:.4g} GB"
 
 
 def nodes_needed(facts: Facts) -> int:

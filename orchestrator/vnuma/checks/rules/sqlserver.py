@@ -6,7 +6,7 @@ import re
 
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.rule import Fail, Fix, Severity, rule
-from vnuma.checks.rules.shape_questions import NO_HOT_ADD, gigabytes
+from vnuma.checks.rules.shape_questions import NO_HOT_ADD
 from vnuma.checks.rules.sources import (
     EDITIONS,
     EDITIONS_2025,
@@ -30,6 +30,7 @@ from vnuma.domain.topology.licence import (
     usable_by_sql,
 )
 from vnuma.domain.topology.topology import Topology
+from vnuma.words.plain_text import gigabytes
 
 # A node's memory on other nodes, as a share of all committed memory.
 LARGE_FOREIGN = 0.05

@@ -7,10 +7,11 @@ import re
 from vnuma.checks.facts import DESCRIBED, Facts, Unknown, known
 from vnuma.checks.rule import Fail, Fix, Severity, rule
 from vnuma.checks.rules import sources
-from vnuma.checks.rules.shape_questions import gigabytes, host_object, node_memory, without_stored
+from vnuma.checks.rules.shape_questions import host_object, node_memory, without_stored
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import HOST_PREFER_HT, PREFER_HT
 from vnuma.domain.vm.facts import HostFacts
+from vnuma.words.plain_text import gigabytes
 
 
 @rule(

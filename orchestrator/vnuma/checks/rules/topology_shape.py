@@ -10,7 +10,6 @@ from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import (
     even_nodes,
     fits_memory,
-    gigabytes,
     node_per_socket,
     node_size_is_set,
     nodes_for_memory,
@@ -24,6 +23,7 @@ from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.forecast import MOST_SEEN_LOCAL
 from vnuma.domain.topology.prediction import lie_evenly
 from vnuma.domain.topology.topology import topologies
+from vnuma.words.plain_text import gigabytes
 
 
 @rule(

@@ -25,6 +25,7 @@ from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import PROCESSOR_GROUP, WHOLE_NODES_BUILD, build_of, windows_called
 from vnuma.domain.vm.setting import Settings
 from vnuma.errors import UsageError
+from vnuma.words.plain_text import gigabytes
 
 # Major version by the year in SQL Server's product name.
 SQL_YEARS = {2012: 11, 2014: 12, 2016: 13, 2017: 14, 2019: 15, 2022: 16, 2025: 17}
@@ -176,7 +177,7 @@ class Forecast:
     @property
     def remote(self) -> str:
         """How much of its memory is remote; empty if none is, or it is not known."""
-        return f"{self.remote_mb / 1024:.4g} GB{self._estimate}" if self.remote_mb else ""
+        return f"{gigabytes(self.remote_mb)}{self._estimate}" if self.remote_mb else ""
 
     @property
     def _estimate(self) -> str:

@@ -10,7 +10,7 @@ from itertools import accumulate
 from vnuma.domain.topology.forecast import Forecast
 from vnuma.domain.topology.licence import UNLIMITED
 from vnuma.domain.vm.facts import HostFacts
-from vnuma.words.plain_text import counted, escaped
+from vnuma.words.plain_text import counted, escaped, gigabytes
 
 _TINTS = (("#17496f", "#7db8e8"), ("#b35900", "#f0a04b"), ("#05643a", "#6fd3a0"), ("#6b3fa0", "#c4a1f0"))
 """Colours of vNUMA nodes in turn, on light and on dark paper."""
@@ -123,7 +123,7 @@ def _host_boxes(seen: Forecast, host: HostFacts, memory_mb: int, kinds: Sequence
         words, share = f"{len(mine)} of {host.cores_per_node} cores" if mine else idle, None
         if node.memory_mb and mine:
             share = part / node.memory_mb
-            words += f", {part / 1024:.4g} of {node.memory_mb / 1024:.4g} GB"
+            words += f", {gigabytes(part)} of {gigabytes(node.memory_mb)}"
         free = ["free"] * (host.cores_per_node - len(mine))
         found.append((f"Host node {node.id}", words, [*mine[: host.cores_per_node], *free], share))
     return found

@@ -16,7 +16,7 @@ from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.arm_topologies import ArmTopology
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Outcome, Vm
-from vnuma.words.plain_text import counted, listed
+from vnuma.words.plain_text import counted, gigabytes, listed
 
 _LEFT = 84
 _SPAN = 232
@@ -152,7 +152,7 @@ def _node(node: NumaNode, top: int, height: int, pinned: frozenset[int]) -> str:
         y = top + _HEAD + _PAD + (place // _PER_ROW) * _STEP
         kind = "pinned" if cpu in pinned else "cpu"
         boxes.append(f'<rect class="{kind}" x="{x}" y="{y}" width="{_SIDE}" height="{_SIDE}"/>')
-    label = f"host node {node.id}: {len(node.cpus)} CPUs, {node.memory_mb / 1024:.0f} GB"
+    label = f"host node {node.id}: {len(node.cpus)} CPUs, {gigabytes(node.memory_mb)}"
     return (
         f'<rect class="node" x="0" y="{top}" width="{_NODE_WIDTH}" height="{height}" rx="4"/>'
         f'<text x="{_PAD}" y="{top + 16}">{escape(label)}</text>{"".join(boxes)}'

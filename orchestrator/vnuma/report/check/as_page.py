@@ -15,7 +15,7 @@ from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.checks.rule import Finding, Severity
 from vnuma.report.check import words as texts
 from vnuma.report.page.page import filled
-from vnuma.words.plain_text import counted
+from vnuma.words.plain_text import counted, gigabytes
 from vnuma.words.provenance import banner
 
 WITHOUT_SCRIPTS = 100
@@ -63,7 +63,7 @@ def as_page(result: CheckResult) -> str:
         first=result.vms[:WITHOUT_SCRIPTS],
         signs=SIGNS,
         no_sign=NO_SIGN,
-        gigabytes=_gigabytes,
+        gigabytes=gigabytes,
         data=Markup(_escaped(_data(result))),
         version=__version__,
     )
@@ -146,7 +146,7 @@ def _vm(vm: CheckedVm, findings: dict[str, int], reasons: dict[str, int]) -> lis
         vm.name,
         vm.path.rpartition("/")[0],
         vm.shape,
-        _gigabytes(vm.memory_mb),
+        gigabytes(vm.memory_mb) if vm.memory_mb else "",
         vm.host,
         vm.cluster,
         vm.release,
@@ -198,12 +198,6 @@ def _reasons(vm: CheckedVm) -> Sequence[Any]:
     for rule, why in sorted(vm.not_evaluated.items()):
         grouped.setdefault(why, []).append(rule)
     return list(grouped.items())
-
-
-def _gigabytes(memory_mb: int | None) -> str:
-    if memory_mb is None:
-        return ""
-    return f"{memory_mb / 1024:g} GB"
 
 
 def _escaped(data: dict[str, Any]) -> str:
