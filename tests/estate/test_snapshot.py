@@ -86,7 +86,6 @@ def test_a_saved_inventory_has_no_password(shared_lab: LabHandle, tmp_path: Path
     file = tmp_path / "estate.json"
     ran = vnuma("inventory", "save", file, "-i", write_inventory(tmp_path, shared_lab))
     assert ran.code == 0, ran.text
-    assert "1 VM, 1 host, 0 clusters" in ran.out
     assert ran.out.startswith("SIMULATED (lab, scenario paper)")
     text = file.read_text(encoding="utf-8")
     assert shared_lab.vcenter.password not in text

@@ -46,9 +46,7 @@ def test_the_running_lab_s_machines_are_hosts_of_their_own(lab_binary: Path) -> 
 
     assert targets == {"xeon5500": Target(name="xeon5500", vm="xeon5500")}
     assert "xeon5500  Linux, SSH at 127.0.0.1:" in said
-    assert "Next: vnuma doctor xeon5500" in said
     assert "xeon5500: xeon5500, 2 NUMA nodes, Linux" in doctor
-    assert "the lab's scenario closson2009" in " ".join(doctor.split())
 
 
 def test_without_a_lab_the_command_that_starts_one_is_named(tmp_path: Path) -> None:

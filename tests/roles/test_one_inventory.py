@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import status, vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.playbook import play_roles
@@ -142,9 +142,9 @@ def test_one_inventory_means_the_same_to_the_program_to_roles_and_to_awx(
     assert role.only("vm_power").status == "ok", role.text
 
     created = vnuma("run", study, "-i", site.folder, "--create-only", env=site.env)
-    status, kept = played_by_runner(tmp_path / "awx", site, created.out.strip(), monkeypatch)
-    assert status == "successful"
-    assert "finished" in vnuma("status").out
+    ended, kept = played_by_runner(tmp_path / "awx", site, created.out.strip(), monkeypatch)
+    assert ended == "successful"
+    assert [run["state"] for run in status()["runs"]] == ["finished"]
 
     assert settings_now(running) == before
     assert running.vcenter.password not in said + role.text + created.text

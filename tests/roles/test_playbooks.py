@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma, vnuma_here
+from tests.support.cli import status, vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.playbook import Played, Result, Step, play, play_each
 from tests.support.site import write_inventory, write_study
@@ -187,7 +187,7 @@ def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) ->
     rest = by_hand(tmp_path, inventory, "study", run)
     assert len(rest.all("sql_benchmark")) == 1, rest.text
     assert settings_now(running) == before
-    assert "2/2" in vnuma_here("status").out
+    assert [(run["valid"], run["total"]) for run in status()["runs"]] == [(2, 2)]
 
 
 @pytest.mark.parametrize("power_at_start", ["on", pytest.param("off", marks=pytest.mark.long)])

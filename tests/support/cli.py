@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import resource
 import signal
@@ -74,6 +75,12 @@ def vnuma_here(*arguments: str | Path) -> Ran:
     ):
         main()
     return Ran(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def status(*options: str | Path) -> dict[str, Any]:
+    """What `vnuma status` tells a program: `runs`, and VMs that are `not_at_baseline`."""
+    told: dict[str, Any] = json.loads(vnuma_here("status", "--format", "json", *options).out)
+    return told
 
 
 @contextmanager
