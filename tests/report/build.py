@@ -329,7 +329,7 @@ def settings(cores_per_socket: int) -> dict[str, Any]:
         "numCPUs": 16,
         "numCoresPerSocket": cores_per_socket,
         "memoryMB": 65_536,
-        "cpuAffinity": [],
+        "cpuAffinity": (),
         "memoryReservationLockedToMax": False,
         "memoryReservation": 0,
         "cpuHotAddEnabled": False,
