@@ -262,8 +262,13 @@ def read_log(path: Path) -> Iterator[Stored]:
     """Each line of a file, one by one: it may be larger than the memory. Raises InputError for a file that
     cannot be read.
     """
+    with reading(path, "The audit log", fix="Check its path."), path.open("rb") as lines:
+        yield from _chained(lines)
+
+
+def _chained(lines: Iterable[bytes]) -> Iterator[Stored]:
     previous, begun, cut = None, set[object](), set[object]()
-    for number, raw in enumerate(_raw(path), 1):
+    for number, raw in enumerate(lines, 1):
         *before, last = [_document(text) for text in raw.split(_BEGIN)[1:]] or [{}]
         unfinished, line = tuple(filter(None, map(_line_of, before))), _line_of(last)
         if not raw.endswith(b"\n"):
@@ -299,11 +304,6 @@ def read_audit_file(path: Path) -> Iterator[AuditLine]:
             )
         if one.line:
             yield one.line
-
-
-def _raw(path: Path) -> Iterator[bytes]:
-    with reading(path, "The audit log", fix="Check its path."), path.open("rb") as lines:
-        yield from lines
 
 
 def _document(rest: bytes) -> Mapping[str, Any]:

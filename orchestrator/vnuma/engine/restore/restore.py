@@ -26,7 +26,7 @@ from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import KERNEL, Endpoint, kernel_baseline
 from vnuma.engine.instance.sql_settings import to_restore
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings, refuse_altered, written
-from vnuma.engine.lease.supervision import release_dead_supervisor, stop_unless_worked_on
+from vnuma.engine.lease.supervision import release_dead_supervisor
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
 from vnuma.engine.lease.whose_vm import foreign_mark
 from vnuma.engine.restore.restore_vm import (
@@ -88,9 +88,7 @@ def naming_all(problems: Sequence[Exception]) -> Exception:
 def restore_dead(context: VmContext, choice: Choice = "refuse", say: Say = lambda _: None) -> Restored:
     """Restore a target of a run whose process died. Raises as `restore_target`, VmHeld if it lives."""
     release_dead_supervisor(context.store, context.run)
-    done = restore_target(context, choice, say)
-    stop_unless_worked_on(context.store, context.run)
-    return done
+    return restore_target(context, choice, say)
 
 
 def restore_target(context: VmContext, choice: Choice = "refuse", say: Say = lambda _: None) -> Restored:

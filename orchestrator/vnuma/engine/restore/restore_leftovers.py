@@ -24,7 +24,7 @@ from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import Journal, edits_of, read_audit_file, verify_file, verify_store
 from vnuma.engine.cell.dataset import DATABASE, dataset_exists
 from vnuma.engine.lease.baseline import DEADLINES, refuse_altered, written
-from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.lease.supervision import is_alive, stop_unless_worked_on
 from vnuma.engine.lease.vcenter_retry import RESTORING
 from vnuma.engine.lease.whose_vm import parse_mark
 from vnuma.engine.restore.restore import (
@@ -36,7 +36,7 @@ from vnuma.engine.restore.restore import (
     restore_dead,
     restore_each,
 )
-from vnuma.engine.restore.restore_vm import Choice, Source, about_power, facts_now, restore_vm
+from vnuma.engine.restore.restore_vm import Choice, Restored, Source, about_power, facts_now, restore_vm
 from vnuma.errors import (
     EnvironmentProblem,
     InputError,
@@ -102,12 +102,13 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
 
     A VM of a living run is in use, which is a problem too. Raises InputError for an unknown VM or run.
     """
-    kept: list[str] = []
     if wanted.log:
         log = _in_log(store, wanted.log, wanted)
         return RestoreReport(*restore_each(partial(restore_from_log, store, one, wanted) for one in log))
     left = leftover_vms(store, wanted)
-    done, problems = restore_each(partial(_restore_left, store, wanted, *one, kept) for one in left)
+    restored, problems = restore_each(partial(_restore_left, store, wanted, *one) for one in left)
+    kept, unsettled = restore_each(partial(_settle, wanted, *one) for one in restored)
+    problems += unsettled
     try:
         problems += [
             undone_by_hand(one, store)
@@ -118,7 +119,7 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
             problems += _marked(store, wanted.inventory, wanted.site)
     except VnumaError as error:  # must not hide what was restored
         problems.append(error)
-    return RestoreReport(done, problems, kept)
+    return RestoreReport([done.words for _, done in restored], problems, list(filter(None, kept)))
 
 
 def restore_after_death(
@@ -132,6 +133,7 @@ def restore_after_death(
 
     def restored(vm: Vm, run: Run) -> str:
         done = restore_dead(context_in_store(store, run, vm, inventory, targets[vm.name]))
+        stop_unless_worked_on(store, run)
         return f"Restored  {done.words} (left by {run.name}, whose controller died)"
 
     with store.read() as connection:
@@ -191,13 +193,24 @@ def leftover_vms(store: Store, wanted: RestoreRequest) -> list[tuple[Vm, Run]]:
     ]
 
 
-def _restore_left(store: Store, wanted: RestoreRequest, row: Vm, owner: Run, kept: list[str]) -> str:
-    """Restore one; adds to `kept` what stays in its guest."""
+def _restore_left(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> tuple[VmContext, Restored]:
     context = _left_context(store, wanted, row, owner)
-    done = restore_dead(context, wanted.choice, wanted.say)
-    if not done.lab_ended and dataset_exists(store, context.study, row):
-        kept.append(_kept(context, str(wanted.inventory_for(owner))))
-    return done.words
+    return context, restore_dead(context, wanted.choice, wanted.say)
+
+
+def _settle(wanted: RestoreRequest, context: VmContext, done: Restored) -> str | None:
+    """Settle the run of a restored VM. Returns what stays in its guest."""
+    stop_unless_worked_on(context.store, context.run)
+    if done.lab_ended or not dataset_exists(context.store, context.study, context.vm):
+        return None
+    vm, run, database = context.vm.name, context.run, context.study.dataset.database
+    where = str(wanted.inventory_for(run))
+    drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", where, "--limit", vm)
+    values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
+    return (
+        f"{vm}: database {database} is kept for vnuma run --resume {run.name}; to drop it: "
+        f"{shlex.join((*drop, *values))}"
+    )
 
 
 def _left_context(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> VmContext:
@@ -252,16 +265,6 @@ def _in_log(store: Store, log: Path, wanted: RestoreRequest) -> list[Unanswered]
     if problem:
         wanted.say(f"Note      {problem.what} Compare the restored settings with a backup.")
     return left
-
-
-def _kept(context: VmContext, inventory: str) -> str:
-    vm, database = context.vm.name, context.study.dataset.database
-    drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", inventory, "--limit", vm)
-    values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
-    return (
-        f"{vm}: database {database} is kept for vnuma run --resume {context.run.name}; to drop it: "
-        f"{shlex.join((*drop, *values))}"
-    )
 
 
 _DONE = "restored"
