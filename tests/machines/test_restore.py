@@ -40,7 +40,12 @@ from vnuma.engine.restore.restore import (
     restore_guest,
     restore_target,
 )
-from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_after_death, restore_leftovers
+from vnuma.engine.restore.restore_leftovers import (
+    RestoreRequest,
+    restore_after_death,
+    restore_leftovers,
+    show_leftovers,
+)
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.start import reopen
@@ -362,10 +367,14 @@ def test_a_machine_whose_store_is_lost_is_reported_by_its_audit_log(machine: Mac
         machine.write("numa_balancing", "0")
     log = tmp_path / "store.audit.jsonl"
 
-    report = restore_leftovers(machine.store, RestoreRequest(inventory=tmp_path, log=log))
+    wanted = RestoreRequest(inventory=tmp_path, log=log)
+
+    (shown,) = show_leftovers(machine.store, wanted)
+    report = restore_leftovers(machine.store, wanted)
 
     (problem,) = report.problems
     assert isinstance(problem, NotAtBaseline)
+    assert shown == str(problem)
     assert "gone.1" in problem.what
     assert "linux.numa_balancing 1" in problem.what
 

@@ -41,7 +41,6 @@ from vnuma.errors import (
     EnvironmentProblem,
     InputError,
     NotAtBaseline,
-    RestoreConflict,
     StoreError,
     VmHeld,
     VnumaError,
@@ -148,24 +147,28 @@ def restore_after_death(
 def show_leftovers(store: Store, wanted: RestoreRequest) -> list[str]:
     """What `restore_leftovers` would change, by line; empty where nothing needs restoring."""
     if wanted.log:
-        return [line for one in _in_log(store, wanted.log, wanted) for line in plan_from_log(one, wanted)]
-    lines = []
-    for row, owner in leftover_vms(store, wanted):
-        if is_alive(owner) and not (wanted.names or wanted.run):
-            lines.append(f"{row.name} is in use by {owner.name}, which is running")
-            continue
+        plans = [partial(plan_from_log, one, wanted) for one in _in_log(store, wanted.log, wanted)]
+    else:
+        plans = [partial(_plan_left, store, wanted, *one) for one in leftover_vms(store, wanted)]
+    lines: list[str] = []
+    for plan in plans:
         try:
-            context = _left_context(store, wanted, row, owner)
-            refuse_altered(store, owner, row)
-            planned = plan_target(context, wanted.choice).changes
-        except (RestoreConflict, NotAtBaseline) as error:
+            lines += plan()
+        except NotAtBaseline as error:
             lines.append(str(error))
-            continue
-        files = "; its files would be removed" if has_guest(context) else ""
-        count = sum(edit.setting not in ("power", run_mark.LEASE_KEY) for edit in planned)
-        lines.append(f"{row.name}, left by {owner.name}: {count} settings would be restored{files}")
-        lines += [f"  {edit}" for edit in planned]
     return lines
+
+
+def _plan_left(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> list[str]:
+    if is_alive(owner) and not (wanted.names or wanted.run):
+        return [f"{row.name} is in use by {owner.name}, which is running"]
+    context = _left_context(store, wanted, row, owner)
+    refuse_altered(store, owner, row)
+    planned = plan_target(context, wanted.choice).changes
+    files = "; its files would be removed" if has_guest(context) else ""
+    count = sum(edit.setting not in ("power", run_mark.LEASE_KEY) for edit in planned)
+    head = f"{row.name}, left by {owner.name}: {count} settings would be restored{files}"
+    return [head, *(f"  {edit}" for edit in planned)]
 
 
 def leftover_vms(store: Store, wanted: RestoreRequest) -> list[tuple[Vm, Run]]:

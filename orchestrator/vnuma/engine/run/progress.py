@@ -24,7 +24,7 @@ from vnuma.store import attempts, facts, leases, runs
 from vnuma.store.cells import busy_hosts, cells_of_run, unrestored, used_up_cells
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.place import parse_place
-from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Fact, Outcome, Run, RunState, Site, Vm
+from vnuma.store.rows import AttemptLine, Cell, CellState, Outcome, Run, RunState, Site, Vm
 from vnuma.store.runs import at_site
 from vnuma.store.sites import sites_of_run
 from vnuma.store.tables import utc_now
@@ -39,11 +39,6 @@ class SiteProgress:
     node: str
     alive: bool
     words: str | None = None
-
-
-def sites_at_work(connection: Connection, run: Run) -> tuple[SiteProgress, ...]:
-    """The sites of this run."""
-    return tuple(_site(connection, run, site) for site in sites_of_run(connection, run.id))
 
 
 def _site(connection: Connection, run: Run, site: Site) -> SiteProgress:
@@ -209,7 +204,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     study = study_of(connection, run)
     failed = used_up_cells(connection, run.id, study.limits.attempts_per_cell)
     usual = _usual(every)
-    sites = sites_at_work(connection, run)
+    sites = tuple(_site(connection, run, site) for site in sites_of_run(connection, run.id))
     alive: dict[str | None, bool] = {site.node: site.alive for site in sites}
     alive[None] = is_alive(run)
     plan_of, past_of = _by_vm(planned), _by_vm(every)
@@ -219,22 +214,22 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     every_vm = leases.vms_of_run(connection, run.id)
     take_turns = study.design.neighbours == "take_turns"
     busy = busy_hosts(connection, every_vm, exclusive_host=take_turns)
-    rows = [
-        _restore_repeated(
-            last_retry.get(vm.id),
-            _vm(
-                vm,
-                plan_of[vm.id],
-                past_of[vm.id],
-                failed,
-                usual,
-                _waits_for(vm, busy.get(vm.id), alive=alive.get(vm.node, alive[None])),
-                (left[vm.id],) if vm.id in left else (),
-                asked=run.stop_requested is not None,
-            ),
+    rows = []
+    for vm in every_vm:
+        waits = busy.get(vm.id) if alive.get(vm.node, alive[None]) else None
+        seen = _vm(
+            vm,
+            plan_of[vm.id],
+            past_of[vm.id],
+            failed,
+            usual,
+            waits.reason if waits and waits.vm_name != vm.name else None,
+            (left[vm.id],) if vm.id in left else (),
+            asked=run.stop_requested is not None,
         )
-        for vm in every_vm
-    ]
+        idle = not (seen.at_baseline or seen.step)
+        why = retried_now(last_retry.get(vm.id), RESTORING) if idle else None
+        rows.append(restoring(seen, why) if why else seen)
     kept = (cell.block for cell in planned if cell.state != "skipped")
     return Progress(
         run,
@@ -276,7 +271,9 @@ def _vm(
     )
     planned = [cell for cell in planned if cell.state != "skipped"]
     done = sum(cell.state == "valid" or cell.id in failed for cell in planned)
-    trouble = _trouble(ended, past, asked=asked)
+    trouble, latest = _trouble(ended, past, asked=asked), now or next(iter(ended), None)
+    # The words of a step that is being retried or waits, nobody knows how long, follow a colon.
+    waits = now is not None and ": " in (now.step or "")
     detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
     return VmProgress(
         name=vm.name,
@@ -286,13 +283,13 @@ def _vm(
         valid=sum(cell.state == "valid" for cell in planned),
         total=len(planned),
         label=now.label if now else None,
-        block=_block(now, ended),
+        block=latest.block if latest else None,
         step=now.step if now else None,
         since=now.step_at if now else None,
         repeated=sum(attempt.number > 1 for attempt in past),
         last=tuple((attempt.label, _outcome(attempt, past, failed)) for attempt in ended[:3]),
         note=_note(trouble, past, failed),
-        left_s=None if _waits(now) else _left(_usual(ended) or usual, now, len(planned) - done),
+        left_s=None if waits else _left(_usual(ended) or usual, now, len(planned) - done),
         at_baseline=vm.at_baseline,
         restore_words=detail.get("words"),
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
@@ -304,11 +301,6 @@ def _vm(
         cells=grid,
         node=vm.node,
     )
-
-
-def _waits(now: AttemptLine | None) -> bool:
-    """Whether the present step is being retried or waits, nobody knows how long; its words follow a colon."""
-    return now is not None and ": " in (now.step or "")
 
 
 def _labels(study: Study, planned: Sequence[Cell]) -> tuple[str, ...]:
@@ -357,18 +349,6 @@ def waiting_for_store(seen: Progress, why: str) -> Progress:
     return replace(seen, vms=tuple(waiting))
 
 
-def _restore_repeated(last_retry: Fact | None, seen: VmProgress) -> VmProgress:
-    """The VM with why its restore is retried, if it is."""
-    if seen.at_baseline or seen.step:
-        return seen
-    why = retried_now(last_retry, RESTORING)
-    return restoring(seen, why) if why else seen
-
-
-def _waits_for(vm: Vm, busy: Busy | None, *, alive: bool) -> str | None:
-    return busy.reason if alive and busy and busy.vm_name != vm.name else None
-
-
 def _trouble(ended: list[AttemptLine], past: list[AttemptLine], *, asked: bool) -> AttemptLine | None:
     """The latest attempt that did not count.
 
@@ -379,11 +359,6 @@ def _trouble(ended: list[AttemptLine], past: list[AttemptLine], *, asked: bool) 
         if attempt.outcome != "valid" and not no_news:
             return attempt
     return None
-
-
-def _block(now: AttemptLine | None, ended: list[AttemptLine]) -> int | None:
-    latest = now or next(iter(ended), None)
-    return latest.block if latest else None
 
 
 def _note(trouble: AttemptLine | None, past: list[AttemptLine], failed: set[int]) -> str | None:

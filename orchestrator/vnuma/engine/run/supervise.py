@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.assets import asset
-from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import HostKey
 from vnuma.engine.access.connections import api_versions, shared_logins
 from vnuma.engine.access.context import VmContext, digest_of
@@ -370,7 +369,10 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
         with heartbeat(store, run):
             tokens |= take_over_targets(store, run, study, going)
         versions = api_versions(going.values())
-        hosts = write_play_inventory(folder, over.work.inventory, going, _reached(study, going))
+        # Ansible's own connection reaches SQL Server's client, and guests used by a shell.
+        client, shells = study.workload.client_host, "shell" in study.workload.needs
+        reached = [*([client] if client else []), *(going if shells else [])]
+        hosts = write_play_inventory(folder, over.work.inventory, going, reached)
         logins = shared_logins()
         private = Private(
             over.work.url,
@@ -392,12 +394,6 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
         finally:
             if over.asked.broken:  # it ended the play, whatever the runner met then
                 raise over.asked.broken
-
-
-def _reached(study: Study, going: Mapping[str, Target]) -> list[str]:
-    """The hosts that Ansible's own connection reaches: SQL Server's client, and guests used by a shell."""
-    client = study.workload.client_host
-    return [*([client] if client else []), *(going if "shell" in study.workload.needs else [])]
 
 
 def _without_lasting(going: Mapping[str, Target], before: Progress, after: Progress) -> dict[str, Target]:
