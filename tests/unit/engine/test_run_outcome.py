@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from vnuma.engine.lease.hours import Closed
+from vnuma.engine.lease.hours import LONGER, Closed
 from vnuma.engine.restore.restore import naming_all
 from vnuma.engine.run.progress import Progress, VmProgress
-from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, state_at_end, worst_of
+from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, state_at_end, state_away, worst_of
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict, StoreError
-from vnuma.store.rows import Run, RunState
+from vnuma.store.rows import AttemptLine, Outcome, Run, RunState, StopRequest
 
 
 def test_every_vm_that_is_away_is_named() -> None:
@@ -55,6 +55,16 @@ def of_cells(valid: int, done: int, total: int) -> Progress:
         **dict.fromkeys(names),  # type: ignore[arg-type]
     )
     return Progress(RUN, (vm,), 1)
+
+
+def asked(progress: Progress) -> Progress:
+    """Somebody has asked it to stop."""
+    return replace(progress, run=replace(progress.run, stop_requested=StopRequest.NOW))
+
+
+def at_site(progress: Progress) -> Progress:
+    """The part of a site."""
+    return replace(progress, run=replace(progress.run, site="b"))
 
 
 COMPLETE = RunOutcome(of_cells(4, 4, 4), (), (), interrupted=False)
@@ -110,3 +120,52 @@ def test_a_run_ends_in_one_state_whoever_supervised_it(
 ) -> None:
     """Cells left: stopped, since --resume goes on; none left, and one without a result: failed."""
     assert state_at_end(progress, problems) == state
+
+
+def lasting(progress: Progress) -> Progress:
+    """Its VM gets no further cell until a person acts."""
+    at = datetime(2026, 11, 25, tzinfo=UTC)
+    line = AttemptLine(
+        *(1, 1, 1, "a", 1, 1, None, None, at, at, Outcome.FAILED, "account_refused", "refused.\nGrant it.", 1)
+    )
+    return replace(progress, vms=tuple(replace(vm, lasting=line) for vm in progress.vms))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "fix"),
+    [
+        (COMPLETE, None, ""),
+        (replace(COMPLETE, problems=(FULL, NotAtBaseline("away"))), NotAtBaseline, ""),
+        (PART, CellsMissing, "vnuma run --resume small.1 uses the remaining attempts"),
+        (replace(PART, progress=lasting(PART.progress)), CellsMissing, "Grant it. Then: vnuma run --resume"),
+        (replace(PART, interrupted=True), Interrupted, "vnuma run --resume small.1"),
+        (replace(PART, progress=asked(PART.progress)), CellsMissing, "vnuma run --resume small.1"),
+        (replace(PART, closed=Closed("over")), CellsMissing, "vnuma run --resume small.1, within"),
+        (replace(PART, closed=Closed("too short", for_good=True)), CellsMissing, LONGER),
+        (replace(PART, progress=at_site(PART.progress)), CellsMissing, "vnuma run --resume small.1 --site b"),
+    ],
+)
+def test_the_error_of_a_run_says_how_it_goes_on(
+    outcome: RunOutcome, kind: type[Exception] | None, fix: str
+) -> None:
+    """Its class is the exit code; its fix the next command."""
+    if kind is None:
+        outcome.raise_for_outcome()
+        return
+    with pytest.raises(kind) as told:
+        outcome.raise_for_outcome()
+
+    assert fix in str(told.value)
+    assert outcome.names_lasting_causes is (kind is CellsMissing and not (outcome.closed or outcome.stopped))
+
+
+@pytest.mark.parametrize(
+    ("problems", "state"),
+    [
+        ([NotAtBaseline("a")], RunState.FAILED),
+        ([RestoreConflict("b"), NotAtBaseline("a")], RunState.CONFLICT),
+    ],
+)
+def test_a_conflict_waits_for_a_decision(problems: list[NotAtBaseline], state: RunState) -> None:
+    """Any other VM that is away, for whoever repairs what prevents its restore."""
+    assert state_away(problems) is state
