@@ -216,17 +216,17 @@ NOT_EVALUATED = {
 """Faults that only cost the evidence of vmware.log, and what is stored instead."""
 
 ELSEWHERE = {
-    "account_refused": ("tests/e2e/test_accounts.py", "refused"),
-    "keys_written": ("tests/e2e/test_not_left_off.py", "powered on in its present shape"),
-    "host_maintenance": ("tests/e2e/test_not_left_off.py", "entering maintenance mode"),
-    "host_disconnected": ("tests/e2e/test_not_left_off.py", "disconnected"),
-    "database_recovering": ("tests/sqlserver/test_power_cycle.py", "database vnuma_study is RECOVERING"),
-    "shutdown_slow": ("tests/e2e/test_reality.py", "one of the scenario's shutdowns is late"),
-    "foreign_lookups": ("tests/e2e/test_reporting_streams.py", "page lookups were remote"),
-    "foreign_pages": ("tests/e2e/test_reporting_streams.py", "pages are on memory nodes other than 0"),
-    "ports_elsewhere": ("tests/e2e/test_reporting_streams.py", "has affinity to memory node 1, not 0"),
+    "account_refused": "tests/e2e/test_accounts.py",
+    "keys_written": "tests/e2e/test_not_left_off.py",
+    "host_maintenance": "tests/e2e/test_not_left_off.py",
+    "host_disconnected": "tests/e2e/test_not_left_off.py",
+    "database_recovering": "tests/sqlserver/test_power_cycle.py",
+    "shutdown_slow": "tests/e2e/test_reality.py",
+    "foreign_lookups": "tests/e2e/test_reporting_streams.py",
+    "foreign_pages": "tests/e2e/test_reporting_streams.py",
+    "ports_elsewhere": "tests/e2e/test_reporting_streams.py",
 }
-"""Faults that need more than a cell; with the test that meets them and words of it."""
+"""Faults that need more than a cell, and the test that meets them."""
 
 
 def test_every_kind_of_fault_has_its_words_here(lab: LabFactory) -> None:
@@ -240,11 +240,8 @@ def test_every_kind_of_fault_has_its_words_here(lab: LabFactory) -> None:
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
 def test_a_fault_that_is_met_elsewhere_is_met_there(kind: str) -> None:
-    """Its test looks for these words."""
-    file, words = ELSEWHERE[kind]
-    text = (Path(__file__).parents[2] / file).read_text(encoding="utf-8")
-    assert kind in text
-    assert words in text
+    """Its test names it."""
+    assert kind in (Path(__file__).parents[2] / ELSEWHERE[kind]).read_text(encoding="utf-8")
 
 
 def test_a_slow_boot_is_no_failure_and_its_times_tell(tmp_path: Path, lab: LabFactory) -> None:
