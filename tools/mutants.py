@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".toml")
@@ -28,6 +33,10 @@ MOST_SURVIVORS = 0.05
 LIMIT_S = 600
 """A fault that makes its tests hang is noticed, too."""
 HUNG = f"took more than {LIMIT_S} s"
+
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["numpy", "pydantic", "pytest", "pyVmomi", "sqlalchemy", "yaml"])
+_TIMES = count(1_000_000_000)
 
 
 @dataclass(frozen=True)
@@ -83,33 +92,60 @@ def _copy(target: Path) -> Path:
 
 def _failure(copy: Path, tests: Sequence[str], limit_s: float | None = None) -> str:
     """How the first of these tests fails in the copy; empty if all pass."""
-    go = [test for test in tests if test.startswith("lab/")]
-    python = [test for test in tests if test not in go]
-    commands = []
-    if python:
-        options = ["-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not long"]
-        commands.append(([sys.executable, "-m", "pytest", *options, *python], copy))
-    if go:
-        packages = [f"./{test.removeprefix('lab/')}" for test in go]
-        commands.append((["go", "test", "-count=1", "-trimpath", "-vet=off", *packages], copy / "lab"))
-    env = {
-        **os.environ,
-        "PYTHONPATH": f"{copy / 'orchestrator'}{os.pathsep}{copy}",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "CGO_ENABLED": "0",
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / ".hypothesis"),
-    }
-    for command, folder in commands:
-        try:
-            ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, timeout=limit_s)
-        except subprocess.TimeoutExpired:
+    go = [f"./{test.removeprefix('lab/')}" for test in tests if test.startswith("lab/")]
+    python = [test for test in tests if not test.startswith("lab/")]
+    said = _python_failure(copy, python, limit_s) if python else ""
+    return said or (_go_failure(copy / "lab", go, limit_s) if go else "")
+
+
+def _go_failure(lab: Path, packages: Sequence[str], limit_s: float | None) -> str:
+    command = ["go", "test", "-count=1", "-trimpath", "-vet=off", *packages]
+    try:
+        ran = subprocess.run(
+            command, cwd=lab, env={**os.environ, "CGO_ENABLED": "0"}, capture_output=True, timeout=limit_s
+        )
+    except subprocess.TimeoutExpired:
+        return HUNG
+    return _told(ran.returncode, (ran.stdout + ran.stderr).decode(errors="replace"))
+
+
+def _python_failure(copy: Path, tests: Sequence[str], limit_s: float | None) -> str:
+    with NamedTemporaryFile() as said:
+        process = FORKED.Process(target=_run_tests, args=(copy, tests, said.name))
+        process.start()
+        process.join(limit_s)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
             return HUNG
-        said = (ran.stdout + ran.stderr).decode(errors="replace")
-        if ran.returncode not in (0, 1):
-            raise SystemExit(f"{' '.join(map(str, command))}\n{said}")
-        if ran.returncode:
-            return said
-    return ""
+        return _told(process.exitcode, Path(said.name).read_text(encoding="utf-8", errors="replace"))
+
+
+def _run_tests(copy: Path, tests: Sequence[str], said: str) -> None:
+    """In a process of its own, which has third parties' modules and none of the copy's."""
+    os.chdir(copy)
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(copy / ".hypothesis")
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (copy / "orchestrator", copy)))
+    sys.path[:0] = [str(copy / "orchestrator"), str(copy)]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    printed = os.open(said, os.O_WRONLY)
+    os.dup2(printed, 1)
+    os.dup2(printed, 2)
+    options = ["-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not long"]
+    os._exit(pytest.main([*options, f"--rootdir={copy}", *tests]))
+
+
+def _told(code: int, said: str) -> str:
+    """What was said of a failure. Raises SystemExit where no test failed and the tests did not pass."""
+    if code not in (0, 1):
+        raise SystemExit(said)
+    return said if code else ""
+
+
+def _write(file: Path, text: str) -> None:
+    """Each text has another time, in whole seconds, by which Python knows its bytecode."""
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, (next(_TIMES),) * 2)
 
 
 def noticed(mutant: Mutant, copies: SimpleQueue[Path]) -> str:
@@ -118,10 +154,10 @@ def noticed(mutant: Mutant, copies: SimpleQueue[Path]) -> str:
     file = copy / mutant.place(copy)
     whole = file.read_text(encoding="utf-8")
     try:
-        file.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
+        _write(file, whole.replace(mutant.old, mutant.new))
         return _failure(copy, mutant.tests, LIMIT_S)
     finally:
-        file.write_text(whole, encoding="utf-8")
+        _write(file, whole)
         copies.put(copy)
 
 

@@ -185,6 +185,19 @@ def test_a_changed_file_is_named(exported: tuple[Store, LoadedRun, Path], tmp_pa
         open_archive(changed)
 
 
+def test_a_file_that_the_manifest_does_not_have_is_refused(
+    exported: tuple[Store, LoadedRun, Path], tmp_path: Path
+) -> None:
+    """Nobody exported it."""
+    more = tmp_path / "x.zip"
+    more.write_bytes(exported[2].read_bytes())
+    with zipfile.ZipFile(more, "a") as archive:
+        archive.writestr("more.csv", "1\n")
+
+    with pytest.raises(InputError, match=r"more\.csv"):
+        open_archive(more)
+
+
 def test_a_newer_format_names_the_version_needed(
     exported: tuple[Store, LoadedRun, Path], tmp_path: Path
 ) -> None:
