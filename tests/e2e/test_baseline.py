@@ -28,7 +28,6 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
     assert shown["settings"]["numCoresPerSocket"] == 4
     text = vnuma_here("baseline", "show", "sql16", *store).out
     assert re.match(rf"sql16 \(.*\) before {steps.run.name}, .* UTC; not restored yet\n", text)
-    assert "numCoresPerSocket" in text
 
     shares = vim.SharesInfo(level="high", shares=0)
     change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(shares=shares))
@@ -38,13 +37,14 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
     assert by["cpuShares"] == "somebody else"
 
     steps.restore("baseline")
-    assert f"baseline from before {steps.run.name}" in vnuma_here("baseline", "diff", "sql16", *store).out
+    after = json.loads(vnuma_here("baseline", "diff", "sql16", "--format", "json", *store).out)
+    assert after["differences"] == []
 
 
 def test_a_vm_without_a_baseline_is_an_input_error(tmp_path: Path) -> None:
     """Exit code 3, with where to look."""
     new_store(tmp_path / "vnuma.db")
     ran = vnuma_here("baseline", "show", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
-    assert (ran.code, "no baseline of sql16" in ran.err) == (3, True)
+    assert ran.code == 3, ran.text
     ran = vnuma("restore", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
-    assert (ran.code, "Nothing to restore on sql16" in ran.err) == (3, True)
+    assert ran.code == 3, ran.text

@@ -93,7 +93,6 @@ def test_the_whole_study_finds_that_sixteen_ways_answer_less_than_half_of_four(
     ]
     assert [vcpus for vcpus, _rate in curve["points"]] == [1, 2, 4, 8, 16]
     assert curve["negative"] == [8, 16]
-    assert "Chang 2005" in vnuma_here("results", "latest", "--all").out
 
 
 @pytest.mark.long
@@ -119,12 +118,6 @@ def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path,
     others = figure(document, "other schedulers, mean")
     assert others["16-way"] < 10
     assert "1-way" not in {arm for arm, median in others.items() if median is not None}
-    shown = vnuma_here("results", "latest", "--all").out
-    assert "lower at 16 vCPUs: up to 5" in " ".join(shown.split())
-    assert "not shown: verdicts withheld, fixed order" in " ".join(shown.split())
-    assert "noop: one CPU was saturated in" in shown
-    assert "busiest scheduler" in shown
-    assert "server CPU per call" in shown
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
     for words in ("One CPU is the limit.", "busiest scheduler", "server CPU per call", "sent by"):

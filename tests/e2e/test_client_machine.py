@@ -149,10 +149,8 @@ def test_what_keeps_the_client_from_calling_is_said_before_anything_starts(
     bare.chmod(0o755)
     own = {name: bare if value == "{without_packages}" else value for name, value in variables.items()}
 
-    with pytest.raises(PreflightBlocked, match=says) as refused:
+    with pytest.raises(PreflightBlocked, match=says):
         steps(tmp_path, lab("paper"), {**ssh.variables, **{name: str(value) for name, value in own.items()}})
-
-    assert "Nothing was changed." in str(refused.value)
 
 
 def test_a_client_that_is_not_in_the_inventory_is_named(tmp_path: Path, lab: LabFactory) -> None:

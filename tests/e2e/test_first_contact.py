@@ -37,7 +37,7 @@ def test_a_recording_names_nobody_and_is_kept_for_replay(lab: LabFactory, tmp_pa
 
     ran = vnuma_here("doctor", "payroll-db", "-i", inventory, "--record", file)
 
-    assert (ran.code, "Nothing was changed" in ran.out) == (0, True), ran.text
+    assert ran.code == 0, ran.text
     text = file.read_text(encoding="utf-8")
     document = yaml.safe_load(text)
     assert len(text) <= MOST_BYTES

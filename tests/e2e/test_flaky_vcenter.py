@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from vnuma.engine.cell.boot import boot_cell, ready_cell
@@ -111,5 +110,3 @@ def test_restoring_without_vcenter_shows_each_try_and_ends_unreachable(
     assert re.search(r"503.* Try 2 at \d\d:\d\d:\d\d, giving up at \d\d:\d\d:\d\d", shown[1])
     assert [type(problem) for problem in problems] == [NotAtBaseline]
     assert steps.vm.restore_outcome is RestoreOutcome.UNREACHABLE
-    store = f"sqlite:///{steps.home}/vnuma.db"
-    assert f"(unreachable); vnuma restore --store {store} sql16" in vnuma("status", "--store", store).text

@@ -18,7 +18,8 @@ from tools.soak.watch import Watch, found_process
 from vnuma.store import attempts, runs
 
 
-@pytest.mark.parametrize("victim", [Victim.WORKER, pytest.param(Victim.PLAYBOOK, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("victim", [Victim.WORKER, Victim.PLAYBOOK])
 def test_a_killed_process_of_a_play_is_replaced(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, victim: Victim
 ) -> None:

@@ -55,7 +55,7 @@ def test_a_conflict_found_while_the_vm_is_off_leaves_it_on(tmp_path: Path, lab: 
     steps.shape(steps.take())
     change_by_hand(running, "sql16", numCPUs=8, numCoresPerSocket=8)
 
-    with pytest.raises(RestoreConflict, match="numCPUs"):
+    with pytest.raises(RestoreConflict):
         steps.restore()
 
     now = settings_now(running)

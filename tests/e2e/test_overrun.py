@@ -85,10 +85,8 @@ def test_a_real_run_that_overruns_is_stopped_restored_and_resumed(
     assert settings_now(running) == before
     with pytest.raises(CellsMissing) as told:
         ended.raise_for_outcome()
-    assert "cells, all kept. The allowed hours end at " in told.value.what
     assert told.value.fix == "vnuma run --resume small.1, within the allowed hours."
 
     resumed = vnuma("run", "--resume", "small.1")
     assert resumed.code == 0, resumed.text
-    assert "2 of 2 cells valid." in resumed.err
     assert settings_now(running) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -42,9 +43,7 @@ def test_a_study_runs_with_its_store_on_postgresql(
     ran = vnuma("run", write_study(tmp_path), "-i", inventory, env=url)
 
     assert ran.code == 0, ran.text
-    assert "small.1: 2 of 2 cells valid." in ran.err
-    assert "settings read back equal" in ran.err
-    assert "VMs not at baseline: 0" in vnuma("status", env=url).out
+    assert json.loads(vnuma("status", "--format", "json", env=url).out)["not_at_baseline"] == []
     assert vnuma("results", "small.1", env=url).code == 0
     assert [*tmp_path.rglob("*.db"), *vnuma_home.rglob("*.db")] == []
     ((sessions,),) = postgresql.ask(
@@ -201,7 +200,6 @@ def test_a_dropped_database_is_no_proof_that_every_vm_is_at_its_baseline(
     done = vnuma_here("restore", *store, "--from-audit", log, "-i", steps.home / "hosts.yml")
 
     assert lost.code == 7, lost.text
-    assert f"--from-audit {log}" in lost.err
     assert done.code == 0, done.text
     assert settings_now(running) == before
 

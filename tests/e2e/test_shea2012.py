@@ -60,15 +60,10 @@ def test_remote_pages_are_slower_by_the_published_ratio_and_both_stand_in_the_re
 ) -> None:
     """50 million rows and 32 streams: 5% fewer queries an hour."""
     running, path = lab("shea2012"), study(tmp_path, **WHOLE)
-    planned = vnuma_here("plan", path, "-i", write_inventory(tmp_path, running)).out
     arm = verdict(tmp_path, running, path)
 
-    assert "Distinguishable inside the guest: local, remote" in planned
-    assert "SQL Server: TcpPort in its registry" in planned
     assert arm["verdict"] == "slower"
     assert 1 / arm["ratio"] == pytest.approx(1.05, abs=0.01)
-    table = vnuma_here("results", "latest", "--all").out
-    assert "Shea 2012" in table
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
     for words in ("Shea 2012", "4.8", "cross-node cost matrix", "their own memory node 0"):

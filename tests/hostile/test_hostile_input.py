@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,13 @@ CASES: dict[str, tuple[tuple[str, ...], bytes]] = {
 }
 
 
+def sampled(cases: Iterable[str]) -> list[Any]:
+    """One case in eight; the others are long."""
+    return [
+        pytest.param(case, marks=pytest.mark.long if number % 8 else ()) for number, case in enumerate(cases)
+    ]
+
+
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Files]:
     """A store with a run, and those files of the run's archive from which it is read."""
@@ -67,7 +76,7 @@ def refused(answer: Answer, *codes: int) -> str:
     return printed
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", sampled(CASES), ids=str)
 def test_a_file_that_breaks_readers_costs_a_sentence(tmp_path: Path, case: str) -> None:
     """Exit 3, or the ordinary answer where the file only looks strange; never a traceback or a hang."""
     arguments, content = CASES[case]
@@ -79,7 +88,7 @@ def test_a_file_that_breaks_readers_costs_a_sentence(tmp_path: Path, case: str) 
     assert "\x1b" not in printed
 
 
-@pytest.mark.parametrize("case", DESIGNS)
+@pytest.mark.parametrize("case", sampled(DESIGNS))
 def test_a_design_that_breaks_readers_costs_a_sentence(tmp_path: Path, case: str) -> None:
     """Exit 3, or the ordinary answer where it is only strange."""
     name, content = DESIGNS[case]
@@ -88,7 +97,7 @@ def test_a_design_that_breaks_readers_costs_a_sentence(tmp_path: Path, case: str
     assert "\x1b" not in printed
 
 
-@pytest.mark.parametrize("case", ARCHIVES)
+@pytest.mark.parametrize("case", sampled(ARCHIVES))
 def test_a_tampered_archive_costs_a_sentence(archived: tuple[Path, Files], tmp_path: Path, case: str) -> None:
     """Exit 3, whatever was done to the zip, its documents or its samples; nothing is unpacked."""
     (tmp_path / "run.vnuma.zip").write_bytes(ARCHIVES[case](dict(archived[1]), tmp_path))

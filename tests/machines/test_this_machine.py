@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import on_terminal, vnuma, vnuma_here
+from tests.support.cli import on_terminal, status, vnuma, vnuma_here
 
 STUDY = """
 name: here
@@ -36,9 +36,8 @@ def test_a_study_of_this_machine_runs_and_leaves_nothing_behind(tmp_path: Path) 
     shown = vnuma_here("results", "here.1", "--format", "json")
 
     cells = 1 if ONE_NODE else 2
-    assert f"{cells} of {cells} cells valid" in ran.text, ran.text
-    assert ran.code == 0
-    assert '"GB/s"' in shown.out
+    assert (ran.code, shown.code) == (0, 0), ran.text
+    assert [run["valid"] for run in status()["runs"]] == [cells]
     assert not (tmp_path / "vnuma-page-cache").exists()
 
 
@@ -60,7 +59,6 @@ def test_a_plan_says_what_is_left_out_and_a_page_tells_a_change_board(tmp_path: 
     assert not any(word in text for word in ("power-cycle", "SQL Server", "ESXi"))
     if ONE_NODE:
         assert "interleaved is left out: " in " ".join(" ".join(lines).split())
-        assert "left out: " in text
 
 
 def test_a_study_that_shapes_nothing_refuses_a_vm(tmp_path: Path) -> None:
@@ -73,7 +71,6 @@ def test_a_study_that_shapes_nothing_refuses_a_vm(tmp_path: Path) -> None:
     planned = vnuma_here("plan", study, "-i", inventory)
 
     assert planned.code == 3
-    assert "without vnuma_vcenter" in " ".join(planned.text.split())
 
 
 @ROOT
@@ -82,7 +79,6 @@ def test_doctor_asks_a_machine_what_a_study_needs_of_it() -> None:
     asked = vnuma("doctor", "localhost")
 
     assert "ok    machine     localhost: " in asked.out, asked.text
-    assert "numa_balancing" in asked.out
     assert "driver" not in asked.out
     assert asked.code == (4 if "FAIL" in asked.out else 0)
 
@@ -98,7 +94,6 @@ def test_without_an_ssh_client_that_is_what_is_said(tmp_path: Path) -> None:
 
     assert ran.code == 4
     assert "away cannot be reached by Ansible: ssh is not installed" in ran.text
-    assert "openssh-client" in ran.text
 
 
 def test_a_refused_connection_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:

@@ -72,7 +72,6 @@ def test_no_python_is_reported_with_the_way_out(tmp_path: Path) -> None:
     done = find_python(tmp_path)
 
     assert done.returncode == 4
-    assert "Python 3.11 or newer" in done.stderr
     assert "apt-get install" in done.stderr
 
 

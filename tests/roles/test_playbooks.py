@@ -190,7 +190,8 @@ def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) ->
     assert [(run["valid"], run["total"]) for run in status()["runs"]] == [(2, 2)]
 
 
-@pytest.mark.parametrize("power_at_start", ["on", pytest.param("off", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("power_at_start", ["on", "off"])
 def test_check_mode_of_a_restore_shows_all_that_it_then_does(
     tmp_path: Path, lab: LabFactory, power_at_start: str
 ) -> None:
