@@ -226,9 +226,9 @@ def test_a_cell_that_overruns_the_allowed_hours_is_stopped_between_steps_and_ite
     always = AllowedHours(time_zone="UTC", windows=("Mon-Sun 00:00-24:00",), restore_s=1e7)
     over = replace(context, study=context.study.model_copy(update={"allowed_hours": always}))
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted, match="leave only the time to restore its VMs"):
         CellSystem(over, attempt).stop_if_asked()
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted, match=r"Within the allowed hours: vnuma run --resume small\.1"):
         boot_cell(over, attempt)
 
     with steps.store.read() as connection:

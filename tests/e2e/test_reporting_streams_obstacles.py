@@ -102,7 +102,7 @@ def test_a_registry_that_may_not_be_written_ends_the_vms_cells_at_the_first_boot
     context = steps.take()
     attempt = steps.shape(context)
     boot_cell(context, attempt)
-    with pytest.raises(PrivilegeMissing):
+    with pytest.raises(PrivilegeMissing, match="SQL Server could not write its TcpPort setting"):
         ready_cell(context, attempt)
     ended = claim_next_cell(context)
 

@@ -185,7 +185,7 @@ def test_a_wait_for_sql_server_ends_when_the_run_is_asked_to_stop(tmp_path: Path
         runs.request_stop(connection, steps.run.id, StopRequest.NOW)
 
     began = time.monotonic()
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted, match="asked to stop"):
         ready_cell(context, attempt)
 
     assert time.monotonic() - began < 10

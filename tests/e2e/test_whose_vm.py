@@ -227,7 +227,7 @@ def test_a_boot_with_other_settings_than_the_arms_does_not_count(tmp_path: Path,
     change_by_hand(running, cpuAffinity=vim.vm.AffinityInfo(affinitySet=[]))
     boot_cell(context, attempt)
 
-    with pytest.raises(TopologyMismatch):
+    with pytest.raises(TopologyMismatch, match="cpuAffinity"):
         ready_cell(context, attempt)
 
 
