@@ -9,13 +9,9 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.errors import MeasurementFailed
 from vnuma.store import facts
 from vnuma.store.rows import Sample
-from vnuma.store.samples import iter_samples
 
 CALLS: dict[str, Any] = {
     "name": "call_volume",
@@ -33,19 +29,13 @@ def study(**changes: Any) -> dict[str, Any]:
 
 def measured(steps: Steps) -> list[Sample]:
     """What the first cell stored, from its shape to its last sample."""
-    context = steps.take()
-    attempt = steps.shape(context)
-    boot_cell(context, attempt)
-    ready_cell(context, attempt)
-    prepare_cell(context, attempt)
-    measure_cell(context, attempt)
+    steps.measure(steps.take())
     return samples(steps)
 
 
 def samples(steps: Steps) -> list[Sample]:
     """Every sample of the run."""
-    with steps.store.read() as connection:
-        return [stored.sample for stored in iter_samples(connection, steps.run.id)]
+    return [stored.sample for stored in steps.samples]
 
 
 def evidence(steps: Steps) -> dict[str, Any]:

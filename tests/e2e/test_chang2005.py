@@ -93,32 +93,3 @@ def test_the_whole_study_finds_that_sixteen_ways_answer_less_than_half_of_four(
     ]
     assert [vcpus for vcpus, _rate in curve["points"]] == [1, 2, 4, 8, 16]
     assert curve["negative"] == [8, 16]
-
-
-@pytest.mark.long
-def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path, lab: LabFactory) -> None:
-    """One vCPU after sixteen on four nodes: the node size of those is not left on the VM."""
-    running = lab("chang2005")
-    before = settings_now(running)
-
-    ran = vnuma("run", shrunk(tmp_path, "16-way", "1-way", "4-way"), "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 0, ran.text
-    assert settings_now(running) == before
-    document = results()
-    (size,) = document["analyses"][0]["sizes"]
-    rates = {arm["arm"]: arm["median"] for arm in size["arms"]}
-    assert rates["4-way"] > 2 * rates["16-way"]
-    (curve,) = [one for one in document["scaling"] if one["over"] == "vCPUs"]
-    assert (curve["lower"], curve["negative"]) == ([16], [])  # one block of six
-    busiest, per_call = figure(document, "busiest scheduler"), figure(document, "server CPU per call")
-    assert 90 < busiest["16-way"] < 110  # of one CPU, by two looks that are not of one moment
-    assert busiest["1-way"] < 110
-    assert per_call["16-way"] > 1.5 * per_call["4-way"]
-    others = figure(document, "other schedulers, mean")
-    assert others["16-way"] < 10
-    assert "1-way" not in {arm for arm, median in others.items() if median is not None}
-    assert vnuma("report", "latest", cwd=tmp_path).code == 0
-    page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
-    for words in ("One CPU is the limit.", "busiest scheduler", "server CPU per call", "sent by"):
-        assert words in page

@@ -20,7 +20,6 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.audit.log import audit_lines, journal_of
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.instance.sql_settings import GOVERNOR_OFF, PROCESS_AFFINITY, RESOURCE_POOL
 from vnuma.errors import PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
@@ -75,15 +74,6 @@ def test_the_published_ratios_come_out_next_to_the_published_figures(tmp_path: P
     assert [figure["arms"][1]["published_ratio"] for figure in spins] == [4.5, 59.1]
 
 
-def measured(steps: Steps, context: Any) -> None:
-    """The next cell, from its shape to its last sample."""
-    attempt = steps.shape(context)
-    boot_cell(context, attempt)
-    ready_cell(context, attempt)
-    prepare_cell(context, attempt)
-    measure_cell(context, attempt)
-
-
 def state(steps: Steps) -> tuple[str, int | None, bool]:
     """SQL Server's process affinity, our pool's share, and whether the Resource Governor is on."""
     with connect(sql_server(steps.target)) as connection:
@@ -100,8 +90,8 @@ def test_a_boot_tells_where_workers_and_log_writers_were(tmp_path: Path, lab: La
         GOVERNOR_OFF,
     )
 
-    measured(steps, context)
-    measured(steps, context)
+    steps.measure(context)
+    steps.measure(context)
 
     assert state(steps) == (AUTO, 50, True)
     with steps.store.read() as connection:
@@ -148,5 +138,5 @@ def test_log_writers_on_both_nodes_make_a_boot_invalid(tmp_path: Path, lab: LabF
     steps = Steps.prepared(tmp_path / "a", running, **LOG)
     context = steps.take()
     with pytest.raises(PlacementNotProven, match="2 log writers on memory nodes 0, 1, of 2 nodes"):
-        measured(steps, context)
+        steps.measure(context)
     assert state(steps)[0] == AUTO

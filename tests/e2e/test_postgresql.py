@@ -22,7 +22,6 @@ from tests.support.cli import command, vnuma, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, database_of, find_binaries, start
-from tests.support.proxy import proxy_before
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.places import home_folder
@@ -138,26 +137,6 @@ def wait_for_samples(url: str, number: int, run: subprocess.Popen[bytes]) -> Non
             if (connection.scalar(select(func.count()).select_from(tables.sample)) or 0) >= number:
                 return
     assert run.poll() is not None, f"the run made no {number} samples"
-
-
-@pytest.mark.long
-def test_bad_answers_cost_a_run_on_postgresql_no_vm(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster
-) -> None:
-    """Struck while shaping and while restoring: both continue."""
-    running = lab()
-    before = settings_now(running)
-    with proxy_before(running, tmp_path) as proxy:
-        steps = Steps.prepared(tmp_path / "a", running, vcenter=proxy.vcenter, url=postgresql.new_store())
-        context = steps.take()
-        proxy.turn("page with 200", 1, at="ReconfigVM_Task")
-        steps.shape(context)
-        proxy.turn("cut short", 1, at="PowerOnVM_Task")
-
-        steps.restore()
-
-        assert proxy.spoiled == 2
-    assert settings_now(running) == before
 
 
 def test_a_store_on_a_server_that_takes_no_more_writes_leaves_the_vm_as_it_was(

@@ -86,23 +86,6 @@ def test_connections_that_are_all_taken_cost_no_attempt(
     assert settings_now(running) == before
 
 
-@pytest.mark.long
-def test_a_server_that_comes_back_late_costs_no_attempt(
-    tmp_path: Path, lab: LabFactory, server: Cluster
-) -> None:
-    """Down until the run says that it waits for the store, and which one."""
-    running = lab()
-    steps = Steps.prepared(tmp_path / "a", running, url=server.new_store(), design={"blocks": 3})
-    away = Away(running, server.shut_down, server.start_again)
-
-    ended = supervise(steps.work, away)
-
-    assert ended.problems == ()
-    assert str(steps.store.place) in away.said[0]
-    made = outcomes(steps.store, steps.run.id)
-    assert [one for one in made if one is not Outcome.INTERRUPTED] == [Outcome.VALID] * 6
-
-
 def test_a_server_that_stays_away_ends_the_run(
     tmp_path: Path, lab: LabFactory, server: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +120,7 @@ def small_disk(server: Cluster) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", folder], check=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_ends_the_run_and_names_the_store(
     tmp_path: Path, lab: LabFactory, server: Cluster, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

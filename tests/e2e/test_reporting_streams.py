@@ -12,9 +12,6 @@ from tests.e2e.steps import Steps
 from vnuma.domain.vm.endpoint import ports_of
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.audit.log import audit_lines
-from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.instance.sql_settings import TCP_PORTS
 from vnuma.errors import PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
@@ -38,15 +35,6 @@ STREAMS: dict[str, Any] = {
         "queries_per_stream": 1,
     },
 }
-
-
-def measured(steps: Steps, context: Any) -> None:
-    """The next cell, from its shape to its last sample."""
-    attempt = steps.shape(context)
-    boot_cell(context, attempt)
-    ready_cell(context, attempt)
-    prepare_cell(context, attempt)
-    measure_cell(context, attempt)
 
 
 def ports(steps: Steps) -> tuple[str | None, frozenset[int]]:
@@ -88,8 +76,8 @@ def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
     before = TCP_PORTS.baseline_of(steps.vm)
     assert before is not None
 
-    measured(steps, context)
-    measured(steps, context)
+    steps.measure(context)
+    steps.measure(context)
 
     local, remote = rates(steps)
     assert local / remote == pytest.approx(ratio, abs=0.02)
@@ -109,13 +97,15 @@ def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
             {"kind": "foreign_pages", "factor": 0.2},
             r"19\.99% of the tables' .* pages are on memory nodes other than 0",
         ),
-        (
+        pytest.param(
             {"kind": "foreign_lookups", "factor": 0.01},
             r"With placement local, 1\.00% of .* page lookups were remote; at most 0\.1% may be",
+            marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             {"kind": "ports_elsewhere"},
             r"A connection to port \d+ \(local_tcp_port \d+\) has affinity to memory node 1, not 0",
+            marks=pytest.mark.long,
         ),
     ],
     ids=["pages", "lookups", "port"],
@@ -131,7 +121,7 @@ def test_a_local_boot_that_is_not_local_does_not_count(
     running.fault(times=0, **fault)
 
     with pytest.raises(PlacementNotProven, match=says):
-        measured(steps, context)
+        steps.measure(context)
 
     assert rates(steps) == []
     steps.restore()

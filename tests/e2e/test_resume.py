@@ -13,12 +13,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import command, status, vnuma
-from tests.support.looking import change_by_hand, settings_now
+from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tools.bench.processes import PROC
 from vnuma.engine.cell.boot import boot_cell, ready_cell
@@ -250,53 +249,6 @@ def test_what_a_dead_run_left_is_restored(
         _, progress = reopen(store_of(vnuma_home), "small.1")
         assert [(vm.block, vm.last[0][1].partition(",")[0]) for vm in progress.vms] == [(1, "interrupted")]
         assert "interrupted" in what_it_did(progress)
-
-
-@pytest.mark.long
-def test_a_change_by_others_is_never_overwritten_silently(
-    tmp_path: Path, lab: LabFactory, vnuma_home: Path
-) -> None:
-    """Refused with the three-way difference and exit code 7; a person decides; then the lease is gone."""
-    running = lab()
-    inventory = write_inventory(tmp_path, running)
-    before = settings_now(running)
-    process = start(write_study(tmp_path, design=ENDLESS), inventory)
-    until(begun(vnuma_home, 0), "first cell")
-    until(lambda: settings_now(running)["locked"], "changed VM")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=240)
-    change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(reservation=500))
-
-    refused = vnuma("restore")
-
-    assert refused.code == 7, refused.text
-    assert "cpuReservation" in refused.err
-
-    decided = vnuma("restore", "sql16", "--baseline")
-    assert decided.code == 0, decided.text
-    assert settings_now(running) == before
-
-
-@pytest.mark.long
-def test_a_vm_under_study_is_refused_to_a_second_run(
-    tmp_path: Path, lab: LabFactory, vnuma_home: Path
-) -> None:
-    """From another controller too: the mark on the VM names run and holder. Exit code 8."""
-    running = lab()
-    inventory = write_inventory(tmp_path, running)
-    study = write_study(tmp_path, design=ENDLESS)
-    process = start(study, inventory)
-    until(begun(vnuma_home, 0), "first cell")
-    try:
-        second = vnuma("run", study, "-i", inventory, env={"VNUMA_HOME": str(tmp_path / "elsewhere")})
-        same = vnuma("run", study, "-i", inventory)
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=240)
-
-    assert second.code == 8, second.text
-    assert "small.1" in second.err
-    assert same.code == 8, same.text
 
 
 @pytest.mark.long
