@@ -2,6 +2,8 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const PER_PAGE = 100;
+  const ON_PAPER = 1000;
+  let printing = false;
   const SIGNS = { block: "■", warn: "▲", info: "●", unknown: "○" };
   const [NAME, FOLDER, SHAPE, MEMORY, HOST, CLUSTER, RELEASE, GUEST, WORST, FINDINGS, UNSEEN, PASSED, UUID] = [...Array(13).keys()];
   const [RULE, SEVERITY, ABOUT, OBSERVED, FIX, PASTES, COMMANDS, MATTERS, FIRST, WAIVED, CHANGE, ARM] = [...Array(12).keys()];
@@ -153,7 +155,7 @@
     const pages = Math.max(1, Math.ceil(found.length / PER_PAGE));
     page = Math.min(page, pages - 1);
     const some = found.slice(page * PER_PAGE, (page + 1) * PER_PAGE);
-    rows.replaceChildren(...some.map(row));
+    rows.replaceChildren(...(printing ? found.slice(0, ON_PAPER) : some).map(row));
     if (!some.length) rows.append(element("p", "mu", "No matching VMs. Change the search or the filters."));
     const number = (value) => value.toLocaleString("en-US");
     at("count").textContent = `${number(found.length)} of ${number(data.vms.length)} VMs`;
@@ -214,17 +216,9 @@
     if (event.key === "/" && !typing) { event.preventDefault(); at("find").focus(); }
     if (event.key === "Escape" && event.target === at("find")) { at("find").value = ""; again(); }
   });
-  // On paper nothing can be opened: what the list shows is printed open, and closed again afterwards.
-  const opened = [];
-  window.addEventListener("beforeprint", () => {
-    for (const made of rows.querySelectorAll("details.vm:not([open])")) {
-      unfold(made, shown.get(made));
-      opened.push(made);
-    }
-  });
-  window.addEventListener("afterprint", () => {
-    for (const made of opened.splice(0)) made.open = false;
-  });
+  for (const event of ["beforeprint", "afterprint"]) {
+    window.addEventListener(event, () => { printing = event === "beforeprint"; show(); });
+  }
   window.addEventListener("hashchange", () => { recall(); show(); });
 
   recall();

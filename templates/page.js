@@ -1,5 +1,5 @@
 "use strict";
-// Everything on the page works without this: it only adds a copy button and unfolds parts for paper.
+// Everything on the page works without this: it only adds a copy button.
 for (const answer of document.querySelectorAll(".answer")) {
   const button = answer.querySelector("button");
   const status = answer.querySelector("[role=status]");
@@ -12,12 +12,3 @@ for (const answer of document.querySelectorAll(".answer")) {
     );
   });
 }
-const folded = () => document.querySelectorAll("details:not([open])");
-let unfolded = [];
-addEventListener("beforeprint", () => {
-  unfolded = [...folded()];
-  for (const part of unfolded) part.open = true;
-});
-addEventListener("afterprint", () => {
-  for (const part of unfolded) part.open = false;
-});

@@ -234,12 +234,12 @@ def _lend_caches(fresh: Fresh) -> None:
 
 
 def readme_commands() -> list[str]:
-    """The first commands that README gives, with the clone to clone from in place of URL."""
+    """README's clone and demo, with the clone to clone from in place of URL."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"\n\n((?:    [^\n]+\n)+)", text)
-    if block is None:
-        raise NotPossible("README.md has no block of commands.")
-    return [line.strip().replace("URL", "/srv/vnuma.git") for line in block[1].splitlines()]
+    lines = re.findall(r"^    (git clone .*|make demo)$", text, re.MULTILINE)
+    if len(lines) != 2:
+        raise NotPossible("README.md does not have one clone and one demo.")
+    return [line.replace("URL", "/srv/vnuma.git") for line in lines]
 
 
 def whole(packed: Path, account: str) -> bool:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from shlex import quote
@@ -15,9 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 EXIT = 4
-"""As for every problem of the environment (README, exit codes)."""
+"""As for every problem of the environment (docs/reference/exit-codes.md)."""
 
 STEPS = 4
+BEAT_S = 20
 WIDTH = 80
 _PROXY = re.compile(r"(?<=://)[^/@\s]+@")
 """User and password in an address."""
@@ -34,10 +36,24 @@ class Step:
         self._head = f"[{number}/{STEPS}] {label:<8} "
         self._start = time.monotonic()
         self._overwrite = False
+        self._ended = threading.Event()
 
     def say(self, text: str) -> None:
-        """Tell what is about to happen. A terminal shows it until the step is done."""
+        """Tell what is about to happen. A terminal shows it until the step is done.
+
+        Every 20 s the seconds are shown, so that a long step does not look dead.
+        """
         line = self._head + text
+        self._show(line)
+        self._ended.set()
+        self._ended = threading.Event()
+        threading.Thread(target=self._beat, args=(line, self._ended), daemon=True).start()
+
+    def _beat(self, line: str, ended: threading.Event) -> None:
+        while not ended.wait(BEAT_S):
+            self._show(f"{line}, {time.monotonic() - self._start:.0f} s")
+
+    def _show(self, line: str) -> None:
         self._clear()
         self._overwrite = sys.stdout.isatty() and len(line) < WIDTH
         print(line, end="" if self._overwrite else "\n", flush=True)
@@ -49,6 +65,7 @@ class Step:
 
     def done(self, text: str) -> None:
         """End the line: the outcome, and how long it took."""
+        self._ended.set()
         seconds = f"{time.monotonic() - self._start:.0f} s"
         line = self._head + text
         self._clear()

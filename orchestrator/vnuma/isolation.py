@@ -19,8 +19,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-if sys.platform != "emscripten":
+try:
     import resource
+except ImportError:  # Windows, and a page of a browser
+    resource = None  # type: ignore[assignment]
 
 _MEGABYTE = 1024 * 1024
 
@@ -87,11 +89,11 @@ class IsolatedModule:
     def _why(self, code: int, *, passed: bool) -> str:
         if passed:
             return f"it did not end within {self._seconds:g} s"
-        known = {
-            -signal.SIGXCPU: "it took too much processor time",
-            -signal.SIGABRT: "it needs too much memory",
-        }
-        return known.get(code, f"its process ended with status {code}")
+        if code == -signal.SIGABRT:
+            return "it needs too much memory"
+        if resource and code == -signal.SIGXCPU:
+            return "it took too much processor time"
+        return f"its process ended with status {code}"
 
 
 class _Deadline(threading.Timer):
@@ -121,7 +123,8 @@ def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
 
 def serve() -> None:
     """Answer calls until standard input ends. A function's output is discarded."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if resource:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     functions = import_module(sys.argv[1])
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -135,7 +138,7 @@ def bound(*, memory_mb: float, cpu_seconds: float) -> None:
     """Limit how much more memory and CPU this process may use, before it is killed. For the called
     functions.
     """
-    if sys.platform == "emscripten":
+    if resource is None:
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = math.ceil(used.ru_utime + used.ru_stime + cpu_seconds)

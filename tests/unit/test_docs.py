@@ -86,14 +86,15 @@ def test_every_command_has_help(name: str, text: str) -> None:
     assert name.startswith("lab ") or "Examples: vnuma" in text
 
 
-def test_the_readme_lists_every_exit_code() -> None:
+def test_the_reference_lists_every_exit_code() -> None:
     """Each class of errors has its row."""
+    page = ROOT / "docs" / "reference" / "exit-codes.md"
     codes = {
         cls.exit_code
         for cls in vars(errors).values()
         if isinstance(cls, type) and issubclass(cls, errors.VnumaError) and cls is not errors.AttemptFailed
     }
-    rows = set(map(int, re.findall(r"^\| (\d+) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)))
+    rows = set(map(int, re.findall(r"^\| (\d+) \|", page.read_text(encoding="utf-8"), re.M)))
 
     assert codes <= rows
 

@@ -11,21 +11,19 @@ import typer
 
 
 def demo(
-    scenario: Annotated[str, typer.Option(help="The lab's scenario.")] = "paper",
-    study: Annotated[
-        Path | None, typer.Option(help="The study to run; studies/quick.yml by default.")
-    ] = None,
+    scenario: Annotated[str, typer.Option(help="The lab's scenario.")] = "esxi8-default",
+    study: Annotated[Path | None, typer.Option(help="The study to run; studies/demo.yml by default.")] = None,
 ) -> None:
     """Start a lab, run a study on it, show the results, write the report, stop the lab.
 
-    Examples: vnuma demo; vnuma demo --scenario null
+    Examples: vnuma demo; vnuma demo --scenario paper --study studies/quick.yml
     """
     import time
 
     from vnuma import assets, lab
     from vnuma.cli.options import read_study
 
-    path = study or assets.asset("studies/quick.yml")
+    path = study or assets.asset("studies/demo.yml")
     read_study(path)  # refuses a wrong file before anything starts
     began = time.monotonic()
     labs = assets.home() / "demo-lab"

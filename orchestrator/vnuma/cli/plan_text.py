@@ -36,14 +36,20 @@ def plan_text(study: Study, name: str, plan: TargetPlan, start: str, checks: boo
         *(_database(study) if "sql_server" in study.workload.needs else ()),
         "",
         *design_lines(study),
-        f"Time     {at_most(study)}{counted(plan.boots, study.replicate)}, about {duration(plan.seconds)} "
-        "on real hardware (assumed; measured after block 1)",
+        f"Time     {at_most(study)}{counted(plan.boots, study.replicate)}, "
+        f"{_takes(plan.seconds, plan)} (assumed; measured after block 1)",
         *_certainty(study),
         *findings_lines(plan.findings, checks),
         "",
         closing_line(plan.findings, start),
     ]
     return "\n".join(lines)
+
+
+def _takes(seconds: float, plan: TargetPlan) -> str:
+    """How long on hardware; the lab is much faster, by how much depends on the machine."""
+    there = f"about {duration(seconds)} on real hardware"
+    return f"some seconds a boot here, {there}" if plan.simulated else there
 
 
 def _head(name: str, plan: TargetPlan) -> str:
@@ -78,7 +84,8 @@ def summary(study: Study, named: Mapping[str, TargetPlan]) -> str:
     for name, plan in named.items():
         lines += [f"  {line}" for line in _changed(study, name, plan)]
     total = in_all(study, plans)
-    lines.append(f"Time     about {duration(total)} on real hardware (assumed), to {clock_time(total)}")
+    ends = "" if plans and plans[0].simulated else f", to {clock_time(total)}"
+    lines.append(f"Time     {_takes(total, plans[0])} (assumed){ends}")
     warned = sum(finding.severity == "warn" for plan in plans for finding in plan.findings)
     lines.append(f"Checks   {counted(warned, 'warning')}; in full: vnuma plan STUDY --checks")
     lines.append("Restored after the last cell, on Ctrl-C, and at the next start if this controller dies.")

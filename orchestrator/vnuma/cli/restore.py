@@ -60,8 +60,10 @@ def restore(
     from vnuma.engine.access.places import audit_file, store_url
     from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers, show_leftovers
     from vnuma.errors import UsageError
+    from vnuma.file_lock import require_unix
     from vnuma.store.place import parse_place
 
+    require_unix()
     if theirs and baseline:
         raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"

@@ -225,6 +225,9 @@ def run(
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234; vnuma run --resume quick.4 --site site-b -i inventory
     """
+    from vnuma.file_lock import require_unix
+
+    require_unix()
     if (study is None) == (resume is None):
         raise UsageError(
             "Give either a study file or --resume RUN.", fix=f"vnuma run {typed('studies/quick.yml')}"

@@ -9,7 +9,6 @@ import asyncio
 import hmac
 import logging
 import re
-import resource
 from base64 import b64decode
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,11 @@ from vnuma.errors import InputError, UsageError
 from vnuma.report.page.page import hash_of
 from vnuma.store.place import is_loopback
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 HEADERS_S = 10.0
 """Time limit for the headers of a request, after the TLS handshake, in seconds."""
 
@@ -37,7 +41,9 @@ MOST = 1000
 
 
 def most_connections() -> int:
-    """The cap: below this process's limit of open files."""
+    """The cap: below this process's limit of open files, which Windows does not have."""
+    if resource is None:
+        return MOST
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else max(8, min(MOST, soft - RESERVED))
 

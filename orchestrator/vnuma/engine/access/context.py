@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +28,11 @@ from vnuma.store.rows import Run, Vm
 from vnuma.store.rows import Study as StoredStudy
 from vnuma.vsphere.connect import Session, connect
 from vnuma.workloads.shell import Shell
+
+try:
+    import pwd
+except ImportError:  # Windows, where nothing is leased
+    pwd = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

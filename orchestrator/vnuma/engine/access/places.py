@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def audit_file(place: Place) -> Path:
 
 def audit_home() -> str:
     """The home whose audit files this process writes, as HOST:FOLDER: two homes have two files."""
-    return f"{os.uname().nodename}:{home_folder().resolve()}"
+    return f"{platform.node()}:{home_folder().resolve()}"
 
 
 def _address(url: URL) -> tuple[str, str]:
