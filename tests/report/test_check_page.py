@@ -54,13 +54,15 @@ def test_search_and_filters_choose_and_stay_in_the_address(browser: Browser, add
 def test_vms_with_rules_that_were_not_evaluated_can_be_shown_alone(browser: Browser, tmp_path: Path) -> None:
     """Pressed it narrows the list; released, and in a link, it is as before."""
     result = checked(estate_of("asked", "seen", "other"))
-    vms = [replace(vm, not_evaluated={"S01": "no login"} if vm.name == "asked" else {}) for vm in result.vms]
+    vms = [
+        replace(vm, not_evaluated={"S01": "unreadable"} if vm.name == "asked" else {}) for vm in result.vms
+    ]
     file = tmp_path / "check.html"
     file.write_text(as_page(replace(result, vms=tuple(vms))), encoding="utf-8")
     page, _, complaints = opened(browser, file.as_uri(), 1040)
     button = page.get_by_role("button", name="With rules not evaluated 1")
     assert page.locator("#rows b").count() == 3
-    page.locator("#find").fill("no login")  # evidence is searched too
+    page.locator("#find").fill("unreadable")  # evidence is searched too
     assert page.locator("#rows b").all_inner_texts() == ["asked"]
     page.locator("#find").fill("")
 

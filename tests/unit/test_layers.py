@@ -26,7 +26,7 @@ ALLOWED = {
     "isolation": set(),
     "collector": set(),
     "assets": {"errors"},
-    "file_lock": set(),
+    "file_lock": {"errors"},
     "logins": {"errors", "file_lock"},
     "logs": {"errors", "words"},
     "domain": {"errors", "logs", "words"},
