@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from vnuma.domain.workloads.settings import COARSE_BELOW_MS, ClockChoice
 from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import execution
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.statistics_time import Timing, timed
 from vnuma.sqlserver.instance import plan, server
-from vnuma.workloads.interface import Query, Reading, SystemUnderTest
+from vnuma.workloads.interface import Query, Reading, SystemUnderTest, Workload
 
 _Clock = Literal["messages", "query_stats"]
 _SCOPE = "clock"
@@ -99,6 +100,23 @@ class QueryBench:
         ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
         clock = _clock_of(self.system, self.system.settings.clock, self.clocks, query, timing, ran)
         return timed_by(timing, clock, ran, spent)
+
+
+class StatementWorkload(Workload):
+    """A workload whose statements read the study's own tables."""
+
+    def queries(self, settings: Any) -> tuple[Query, ...]:
+        """Every size in every form, in the order of the study."""
+        raise NotImplementedError
+
+    @contextmanager
+    def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
+        """On the study's database."""
+        with (
+            connect(system.server, system.dataset.database) as connection,
+            query_bench(system, connection, self.queries(system.settings)) as bench,
+        ):
+            yield bench
 
 
 @contextmanager

@@ -140,3 +140,10 @@ def test_a_worker_outlives_the_private_file_of_its_play(
     before = Private.read()
     path.unlink()
     assert Private.read() == before
+
+
+def test_a_text_is_masked_with_the_longest_secret_first() -> None:
+    """None of a longer one is left when a shorter one is part of it; an empty one masks nothing."""
+    private = Private("", "", "", {"a": "pass", "b": "passphrase", "c": ""})
+
+    assert private.masked("a passphrase, a pass") == "a ***, a ***"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.report.model.executions import FormExecutions
+from vnuma.analysis.records import Sample
+from vnuma.report.model.executions import FormExecutions, read_again
+from vnuma.store.timed import TimedBatch
+from vnuma.workloads.command.settings import Command
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,22 @@ def test_what_a_workload_does_not_tell_has_no_words(known: dict[str, object], wo
     assert found.words.startswith(words)
     assert "None" not in found.words
     assert not found.words.endswith("node ")
+
+
+def test_a_figure_is_read_again_from_what_the_program_printed() -> None:
+    """The stored number is not believed; without the figure in the output the sample is a failed one."""
+    work = Command.model_validate(
+        {
+            "name": "command",
+            "run": ["bench"],
+            "figure": {"name": "calls", "unit": "1/s", "better": "higher", "regex": "tps = (.*)"},
+        }
+    )
+    sample = Sample("a", "a", 1, "vm", 1, "run", 1, warmup=False, elapsed_ms=9.0, value=5.0)
+    printed = ('{"stdout": "tps = 5"}', '{"stdout": "tps = 6"}', '{"stdout": "no"}', None)
+    batch = TimedBatch([sample] * 4, (None,) * 4, printed)
+
+    found = list(read_again(work, batch))
+
+    assert [one.value for one in found] == [5.0, 6.0, None, None]
+    assert [one.outcome for one in found] == ["measured", "measured", "failed", "failed"]

@@ -43,21 +43,8 @@ Seconds = Annotated[float, Field(gt=0)]
 Size = Annotated[int, Field(ge=1)]
 
 ClockChoice = Literal["auto", "messages", "query_stats"]
-
-PlanChoice = Literal["actual", "off"]
-
 COARSE_BELOW_MS = 100
 """Below this, rounding to whole milliseconds (SD 0.29 ms) adds 0.3% or more: as much as boots vary."""
-
-CLOCK_MEANING = (
-    "`messages` times by SET STATISTICS TIME, in whole ms; `query_stats` by sys.dm_exec_query_stats, "
-    "in microseconds. `auto` uses the latter, for the whole run, for each size and form whose first "
-    "execution takes under 100 ms, and records that."
-)
-
-PLAN_MEANING = (
-    "`actual` also runs each statement of the smallest size once on each boot, untimed, to record its plan."
-)
 
 
 @dataclass(frozen=True)
@@ -195,9 +182,41 @@ class WorkloadSettings(Strict):
 
     def summary(self) -> str:
         """A plan's text: `call_volume with 1, 2 and 4 connections (noop, seek)`."""
-        sizes = ", ".join(f"{size:,}" for size in self.sizes)
-        return f"{self.name} with {sizes} {self.size_word} ({', '.join(self.forms)})"
+        return f"{self.name} with {self.sizes_listed} {self.size_word} ({', '.join(self.forms)})"
+
+    @property
+    def sizes_listed(self) -> str:
+        """`1, 2, 4,000`, without their unit."""
+        return ", ".join(f"{size:,}" for size in self.sizes)
 
     def size_label(self, size: int) -> str:
         """One size for tables and progress: `8 streams`."""
         return sized(size, self.size_word)
+
+
+class StatementSettings(WorkloadSettings):
+    """What workloads share that time single statements (`workloads.query_bench`)."""
+
+    plan: Literal["actual", "off"] = Field(
+        default="actual",
+        description=(
+            "`actual` also runs each statement of the smallest size once on each boot, untimed, to record "
+            "its plan."
+        ),
+    )
+    clock: ClockChoice = Field(
+        default="auto",
+        description=(
+            "`messages` times by SET STATISTICS TIME, in whole ms; `query_stats` by sys.dm_exec_query_stats, "
+            "in microseconds. `auto` uses the latter, for the whole run, for each size and form whose first "
+            "execution takes under 100 ms, and records that."
+        ),
+    )
+
+
+class HintedSettings(StatementSettings):
+    """The same with a MAXDOP hint, which an arm may set."""
+
+    maxdop: int = Field(
+        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 keeps the server's own."
+    )

@@ -186,6 +186,12 @@ class Private:
         path = os.environ.get(PRIVATE_FILE_VARIABLE)
         return _kept(path) if path else None
 
+    def masked(self, text: str) -> str:
+        """The text without the secrets' values."""
+        for value in sorted(filter(None, self.secrets.values()), key=len, reverse=True):
+            text = text.replace(value, "***")
+        return text
+
     @staticmethod
     def folder() -> Path:
         """Where this play's private file is."""

@@ -107,9 +107,7 @@ class CellSystem:
     def masked(self, text: str) -> str:
         """The text without the values of this play's secrets."""
         private = Private.read()
-        for value in private.secrets.values() if private else ():
-            text = text.replace(value, "***")
-        return text
+        return private.masked(text) if private else text
 
     @contextmanager
     def reached(self) -> Iterator[None]:

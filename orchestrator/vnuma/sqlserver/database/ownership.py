@@ -52,6 +52,15 @@ def require_ours(connection: pyodbc.Connection, database: str) -> bool:
     return True
 
 
+def ensure(connection: pyodbc.Connection, database: str) -> bool:
+    """Create the database unless it exists, and use it; whether it was created. Raises as `require_ours`."""
+    if require_ours(connection, database):
+        run(connection, f"USE {sql.identifier(database)}")
+        return False
+    create(connection, database)
+    return True
+
+
 def create(connection: pyodbc.Connection, database: str) -> None:
     """Create the database, mark it as ours first of all, and use it."""
     for statement in sql.create_database(database, major_version(connection)):

@@ -198,16 +198,12 @@ def prepare(connection: pyodbc.Connection, database: str, rows: int) -> bool:
     Returns whether anything was created. Raises ForeignDatabase for a database that vnuma did not create,
     SqlFailed when the table's content is wrong.
     """
-    there = ownership.require_ours(connection, database)
-    if there:
-        run(connection, f"USE {sql.identifier(database)}")
-    else:
-        ownership.create(connection, database)
+    made = ownership.ensure(connection, database)
     missing = [form for form in PROCEDURES if _object(connection, f"dbo.{form}", "P") is None]
     for form in missing:
         run(connection, PROCEDURES[form])
     filled = _fill(connection, rows)
-    return not there or bool(missing) or filled
+    return made or bool(missing) or filled
 
 
 def _fill(connection: pyodbc.Connection, rows: int) -> bool:

@@ -291,8 +291,7 @@ class Command(WorkloadSettings):
 
     def summary(self) -> str:
         """The text in a plan."""
-        sizes = ", ".join(f"{size:,}" for size in self.sizes)
-        return f"{shown(self.run)} with sizes {sizes} ({', '.join(self.forms)})"
+        return f"{shown(self.run)} with sizes {self.sizes_listed} ({', '.join(self.forms)})"
 
     def size_label(self, size: int) -> str:
         """`size 5`: the value of `{size}`."""

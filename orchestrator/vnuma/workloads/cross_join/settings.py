@@ -7,23 +7,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.workloads.settings import (
-    CLOCK_MEANING,
-    PLAN_MEANING,
-    ClockChoice,
-    PlanChoice,
-    Problem,
-    Size,
-    WorkloadContext,
-    WorkloadSettings,
-)
+from vnuma.domain.workloads.settings import HintedSettings, Problem, Size, WorkloadContext
 
 Form = Literal["client", "server", "into"]
 
 ASSUMED_US_PER_ROW = 19.2
 
 
-class CrossJoin(WorkloadSettings):
+class CrossJoin(HintedSettings):
     """The paper's workload: TOP (n) of two memory-optimised tables, crossed."""
 
     size_word: ClassVar[str] = "rows a side"
@@ -45,15 +36,10 @@ class CrossJoin(WorkloadSettings):
             "decides the verdict."
         ),
     )
-    maxdop: int = Field(
-        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 keeps the server's own."
-    )
     spool: Literal["allowed", "avoided"] = Field(
         default="allowed",
         description="`avoided` adds the hint NO_PERFORMANCE_SPOOL: the inner side is not read from tempdb.",
     )
-    plan: PlanChoice = Field(default="actual", description=PLAN_MEANING)
-    clock: ClockChoice = Field(default="auto", description=CLOCK_MEANING)
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """A size beyond the smaller table would silently give fewer rows than n x n."""
@@ -72,8 +58,7 @@ class CrossJoin(WorkloadSettings):
 
     def summary(self) -> str:
         """The text in a plan."""
-        sizes = ", ".join(f"{size:,}" for size in self.sizes)
-        return f"cross joins of {sizes} rows a side ({', '.join(self.forms)})"
+        return f"cross joins of {self.sizes_listed} rows a side ({', '.join(self.forms)})"
 
     def size_label(self, size: int) -> str:
         """`500 x 500`: both sides have as many rows."""

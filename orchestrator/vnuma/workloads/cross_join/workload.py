@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 
@@ -19,10 +18,9 @@ from vnuma.workloads.interface import (
     Obstacle,
     Query,
     SystemUnderTest,
-    Workload,
     without_memory_optimised,
 )
-from vnuma.workloads.query_bench import QueryBench, query_bench
+from vnuma.workloads.query_bench import StatementWorkload
 
 SENTINEL_SIZE = 500
 
@@ -85,7 +83,7 @@ def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
             )
 
 
-class CrossJoinWorkload(Workload):
+class CrossJoinWorkload(StatementWorkload):
     """Two memory-optimised tables, crossed."""
 
     settings = CrossJoin
@@ -109,14 +107,9 @@ class CrossJoinWorkload(Workload):
         size = min(SENTINEL_SIZE, dataset.smaller_table_rows or SENTINEL_SIZE)
         return cross_join(size, "server", maxdop=settings.maxdop, spool=settings.spool)
 
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
-        """Every size in every form, on the study's database."""
-        with (
-            connect(system.server, system.dataset.database) as connection,
-            query_bench(system, connection, cross_join_queries(system.settings)) as bench,
-        ):
-            yield bench
+    def queries(self, settings: CrossJoin) -> tuple[Query, ...]:
+        """Every size in every form."""
+        return cross_join_queries(settings)
 
 
 def _hints(maxdop: int, spool: str) -> str:

@@ -124,9 +124,7 @@ class LogSpinlockWorkload(Workload):
         settings: LogSpinlock = system.settings
         database = system.dataset.database
         with connect(system.server) as connection:
-            changed = not ownership.require_ours(connection, database)
-            if changed:
-                ownership.create(connection, database)
+            changed = ownership.ensure(connection, database)
             with inside(connection, database):
                 if "native" in settings.forms:
                     ensure_filegroup(connection, database)

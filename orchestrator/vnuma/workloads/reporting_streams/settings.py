@@ -140,8 +140,7 @@ class ReportingStreams(WorkloadSettings):
 
     def summary(self) -> str:
         """The text in a plan."""
-        sizes = ", ".join(f"{size:,}" for size in self.sizes)
         return (
-            f"{sizes} concurrent streams of a reporting query over {self.rows:,} rows "
+            f"{self.sizes_listed} concurrent streams of a reporting query over {self.rows:,} rows "
             f"(about {self.table_mb:,} MB) on one memory node"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from vnuma.domain.workloads.settings import COARSE_BELOW_MS
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.statistics_time import Statement, Timing, timed
-from vnuma.workloads.interface import Query
+from vnuma.workloads.interface import Query, Reading
+from vnuma.workloads.reporting_streams.settings import MS_PER_QUERY, SPREAD
 
 _MS_PER_HOUR = 3_600_000
 
@@ -31,54 +32,29 @@ COST_MATRIX = (
 """A report's text about the guest's cross-node cost matrix."""
 
 
-@dataclass(frozen=True)
-class Streamed:
-    """All streams' results on SQL Server's clock: a list of timings for each stream."""
+def streams_reading(
+    streams: Sequence[Sequence[Timing]], figures: Mapping[str, float], execution: Mapping[str, object]
+) -> Reading:
+    """All streams' result on SQL Server's clock, with those further figures.
 
-    streams: Sequence[Sequence[Timing]]
-
-    @property
-    def queries_per_hour(self) -> float:
-        """The sum of the streams' own rates, that is, the rate while all of them run."""
-        return math.fsum(
-            len(stream) / elapsed * _MS_PER_HOUR
-            for stream, elapsed in zip(self.streams, self._elapsed, strict=True)
-        )
-
-    @property
-    def ms_per_query(self) -> float:
-        """Mean elapsed time of a query."""
-        return math.fsum(self._elapsed) / self.queries
-
-    @property
-    def window_ms(self) -> float:
-        """From the common start to the end of the slowest stream."""
-        return max(self._elapsed)
-
-    @property
-    def spread(self) -> float:
-        """The slowest stream over the fastest: far above 1, they did not run together for long."""
-        return self.window_ms / min(self._elapsed)
-
-    @property
-    def queries(self) -> int:
-        """Number of executed queries."""
-        return sum(len(stream) for stream in self.streams)
-
-    @property
-    def cpu_ms(self) -> float:
-        """CPU time of all queries."""
-        return math.fsum(timing.cpu_ms for stream in self.streams for timing in stream)
-
-    @property
-    def client_ms(self) -> float:
-        """This machine's time of the longest stream."""
-        return max(sum(timing.client_ms for timing in stream) for stream in self.streams)
-
-    @property
-    def _elapsed(self) -> list[float]:
-        # A query below half a millisecond reads 0 on the server's clock.
-        return [max(sum(timing.elapsed_ms for timing in stream), 0.5) for stream in self.streams]
+    The rate is the sum of the streams' own rates, that is, the rate while all of them run. A spread far above
+    1 says that they did not run together for long. A query below half a millisecond reads 0.
+    """
+    elapsed = [max(sum(timing.elapsed_ms for timing in stream), 0.5) for stream in streams]
+    queries = sum(map(len, streams))
+    return Reading(
+        elapsed_ms=max(elapsed),
+        value=math.fsum(len(stream) / ms * _MS_PER_HOUR for stream, ms in zip(streams, elapsed, strict=True)),
+        figures={
+            MS_PER_QUERY.name: math.fsum(elapsed) / queries,
+            SPREAD.name: max(elapsed) / min(elapsed),
+            **figures,
+        },
+        cpu_ms=math.fsum(timing.cpu_ms for stream in streams for timing in stream),
+        client_ms=max(sum(timing.client_ms for timing in stream) for stream in streams),
+        rows=queries,
+        execution={"streams": len(streams), "queries": queries, **execution},
+    )
 
 
 @contextmanager
@@ -90,7 +66,7 @@ def opened(server: SqlServer, database: str, count: int) -> Iterator[list[pyodbc
 
 def run_streams(
     connections: Sequence[pyodbc.Connection], query: Query, times: int, timeout_s: float
-) -> Streamed:
+) -> list[list[Timing]]:
     """Run the query on every connection at once. Raises the first failed stream's error."""
     start = threading.Barrier(len(connections))
 
@@ -99,7 +75,7 @@ def run_streams(
         return [timed(connection, query, timeout_s) for _ in range(times)]
 
     with ThreadPoolExecutor(max_workers=len(connections), thread_name_prefix="stream") as pool:
-        return Streamed(list(pool.map(one, connections)))
+        return list(pool.map(one, connections))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import Maybe, run, where
-from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
 
 _BLOCK = 10_000
@@ -87,9 +86,7 @@ def prepare(connection: pyodbc.Connection, database: str, rows: int) -> Reportin
 
     Raises ForeignDatabase for a database that vnuma did not create, ServerError, PrivilegeMissing.
     """
-    if not ownership.require_ours(connection, database):
-        ownership.create(connection, database)
-    run(connection, f"USE {sql.identifier(database)}")
+    ownership.ensure(connection, database)
     wanted = {"layout": _LAYOUT, "rows": str(rows)}
     recorded = ownership.read_marker(connection)
     changed = {**recorded, **wanted} != recorded or _counted(connection) != (rows, _DIMENSIONS)

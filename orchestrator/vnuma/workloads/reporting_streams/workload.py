@@ -14,13 +14,7 @@ from vnuma.sqlserver.client.query import run_all
 from vnuma.sqlserver.instance import buffer_pool, server, server_configuration
 from vnuma.workloads.interface import Document, Obstacle, Query, Reading, SystemUnderTest, Workload
 from vnuma.workloads.reporting_streams import tran_stats
-from vnuma.workloads.reporting_streams.settings import (
-    MISPLACED,
-    MS_PER_QUERY,
-    REMOTE_SCAN,
-    SPREAD,
-    ReportingStreams,
-)
+from vnuma.workloads.reporting_streams.settings import MISPLACED, REMOTE_SCAN, ReportingStreams
 from vnuma.workloads.reporting_streams.streams import (
     COST_MATRIX,
     NodePort,
@@ -28,16 +22,8 @@ from vnuma.workloads.reporting_streams.streams import (
     opened,
     run_streams,
     scan_from_both,
+    streams_reading,
 )
-
-
-@dataclass(frozen=True)
-class _MemoryNodes:
-    """The experiment's two memory nodes: pages are on one, streams connect through either."""
-
-    pages: NodePort
-    away: NodePort
-    streams: NodePort
 
 
 @dataclass(frozen=True)
@@ -58,22 +44,10 @@ class StreamsBench:
             before = buffer_pool.lookups(beside)
             ran = run_streams(streams, self.query, settings.queries_per_stream, settings.timeout_s)
             looked = buffer_pool.lookups(beside).since(before)
-        figures = {
-            MS_PER_QUERY.name: ran.ms_per_query,
-            MISPLACED.name: _require_side(settings, looked),
-            SPREAD.name: ran.spread,
-        }
+        figures = {MISPLACED.name: _require_side(settings, looked)}
         if self.scans.ratio is not None:
             figures[REMOTE_SCAN.name] = self.scans.ratio
-        return Reading(
-            elapsed_ms=ran.window_ms,
-            value=ran.queries_per_hour,
-            figures=figures,
-            cpu_ms=ran.cpu_ms,
-            client_ms=ran.client_ms,
-            rows=ran.queries,
-            execution={"page_lookups": asdict(looked), "streams": size, "queries": ran.queries},
-        )
+        return streams_reading(ran, figures, {"page_lookups": asdict(looked)})
 
 
 class ReportingStreamsWorkload(Workload):
@@ -104,24 +78,20 @@ class ReportingStreamsWorkload(Workload):
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[StreamsBench]:
         """Warm one node through its port, and prove the placement of every page and connection."""
-        nodes, settings, database = _memory_nodes(system), system.settings, system.dataset.database
-        with connect(nodes.pages.server, database, statement_timeout_s=settings.timeout_s) as connection:
-            _require_arrival(connection, nodes.pages)
-            _require_room(connection, nodes.pages.node, settings)
-            pages = _warmed(system, connection, nodes.pages.node)
-        with connect(nodes.away.server) as connection:
-            _require_arrival(connection, nodes.away)
+        settings, database = system.settings, system.dataset.database
+        own, away = _memory_nodes(system)
+        with connect(own.server, database, statement_timeout_s=settings.timeout_s) as connection:
+            _require_arrival(connection, own)
+            _require_room(connection, own.node, settings)
+            pages = _warmed(system, connection, own.node)
+        with connect(away.server) as connection:
+            _require_arrival(connection, away)
         system.say("scanning from either memory node")
-        scans = scan_from_both(
-            nodes.pages,
-            nodes.away,
-            database,
-            tran_stats.WARM[0],
-            rows=settings.rows,
-            timeout_s=settings.timeout_s,
-        )
-        system.record("workload", _evidence(system, nodes, pages, scans))
-        yield StreamsBench(system, nodes.streams, reporting_query(settings.rows), scans)
+        warm, limit_s = tran_stats.WARM[0], settings.timeout_s
+        scans = scan_from_both(own, away, database, warm, rows=settings.rows, timeout_s=limit_s)
+        streams = own if settings.placement == "local" else away
+        system.record("workload", _evidence(settings.placement, own, streams, pages, scans))
+        yield StreamsBench(system, streams, reporting_query(settings.rows), scans)
 
 
 def reporting_query(rows: int) -> Query:
@@ -130,7 +100,8 @@ def reporting_query(rows: int) -> Query:
     return Query(tran_stats.REPORT, groups, "result", workload="reporting_streams", size=rows, form="report")
 
 
-def _memory_nodes(system: SystemUnderTest) -> _MemoryNodes:
+def _memory_nodes(system: SystemUnderTest) -> tuple[NodePort, NodePort]:
+    """The memory node that has the pages, and another one. Raises PlacementNotProven."""
     with connect(system.server) as connection:
         nodes = buffer_pool.sqlos_nodes(connection)
     if len(nodes) < 2:
@@ -141,8 +112,7 @@ def _memory_nodes(system: SystemUnderTest) -> _MemoryNodes:
     first, last = (
         replace(system.server, port=port, instance="") for port in ports_of(system.server, system.settings)
     )
-    pages, away = NodePort(min(nodes), first), NodePort(max(nodes), last)
-    return _MemoryNodes(pages, away, pages if system.settings.placement == "local" else away)
+    return NodePort(min(nodes), first), NodePort(max(nodes), last)
 
 
 def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
@@ -232,16 +202,16 @@ def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> fl
 
 
 def _evidence(
-    system: SystemUnderTest, nodes: _MemoryNodes, pages: Mapping[int, int], scans: NodeScans
+    placement: str, own: NodePort, streams: NodePort, pages: Mapping[int, int], scans: NodeScans
 ) -> dict[str, object]:
     """What was proven about this boot, for the report."""
     megabytes = buffer_pool.kilobytes(sum(pages.values())) / 1024
     return {
-        "placement": system.settings.placement,
-        "pages on memory node": nodes.pages.node,
-        "streams on memory node": nodes.streams.node,
-        "port of the pages": nodes.pages.server.port,
-        "port of the streams": nodes.streams.server.port,
+        "placement": placement,
+        "pages on memory node": own.node,
+        "streams on memory node": streams.node,
+        "port of the pages": own.server.port,
+        "port of the streams": streams.server.port,
         "pages by memory node": _by_node(pages),
         "tables in the buffer pool": f"{megabytes:,.0f} MB",
         "scan of the pages": scans.words,

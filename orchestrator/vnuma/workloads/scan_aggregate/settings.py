@@ -6,19 +6,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.workloads.settings import (
-    CLOCK_MEANING,
-    PLAN_MEANING,
-    ClockChoice,
-    PlanChoice,
-    WorkloadSettings,
-)
+from vnuma.domain.workloads.settings import HintedSettings
 
 Megabytes = Annotated[int, Field(ge=1, le=1_048_576)]
 ScanForm = Literal["sparse", "dense"]
 
 
-class ScanAggregate(WorkloadSettings):
+class ScanAggregate(HintedSettings):
     """A scan and aggregate over a memory-optimised table that is larger than the last-level cache.
 
     The paper's cross joins read 0.4 MB again and again, which every cache holds: they cannot show the
@@ -43,11 +37,6 @@ class ScanAggregate(WorkloadSettings):
             "(bandwidth). The first form decides the verdict."
         ),
     )
-    maxdop: int = Field(
-        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 keeps the server's own."
-    )
-    plan: PlanChoice = Field(default="actual", description=PLAN_MEANING)
-    clock: ClockChoice = Field(default="auto", description=CLOCK_MEANING)
 
     def assumed_seconds(self, size: int, form: str) -> float:
         """A worker reads about 2 million rows a second sparsely, 1.6 GB a second densely."""
@@ -55,4 +44,4 @@ class ScanAggregate(WorkloadSettings):
 
     def summary(self) -> str:
         """The text in a plan."""
-        return f"scans of {', '.join(f'{size:,}' for size in self.sizes)} MB ({', '.join(self.forms)})"
+        return f"scans of {self.sizes_listed} MB ({', '.join(self.forms)})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 
 from vnuma.domain.study.study import Dataset
@@ -16,10 +15,9 @@ from vnuma.workloads.interface import (
     Obstacle,
     Query,
     SystemUnderTest,
-    Workload,
     without_memory_optimised,
 )
-from vnuma.workloads.query_bench import QueryBench, query_bench
+from vnuma.workloads.query_bench import StatementWorkload
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
 
 LARGEST_SHARE = 0.7
@@ -45,7 +43,7 @@ def scan_queries(settings: ScanAggregate) -> tuple[Query, ...]:
     return tuple(scan(size, form, settings.maxdop) for size in settings.sizes for form in settings.forms)
 
 
-class ScanAggregateWorkload(Workload):
+class ScanAggregateWorkload(StatementWorkload):
     """One memory-optimised table for each size, scanned whole."""
 
     settings = ScanAggregate
@@ -73,14 +71,9 @@ class ScanAggregateWorkload(Workload):
         """The sparse scan of the smallest table."""
         return scan(min(settings.sizes), "sparse", settings.maxdop)
 
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
-        """Every size in every form, on the study's database."""
-        with (
-            connect(system.server, system.dataset.database) as connection,
-            query_bench(system, connection, scan_queries(system.settings)) as bench,
-        ):
-            yield bench
+    def queries(self, settings: ScanAggregate) -> tuple[Query, ...]:
+        """Every size in every form."""
+        return scan_queries(settings)
 
 
 WORKLOAD = ScanAggregateWorkload()

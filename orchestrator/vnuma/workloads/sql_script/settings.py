@@ -10,15 +10,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.workloads.settings import (
-    CLOCK_MEANING,
-    PLAN_MEANING,
-    ClockChoice,
     Path,
-    PlanChoice,
     Problem,
     Size,
+    StatementSettings,
     WorkloadContext,
-    WorkloadSettings,
 )
 
 SIZE = "size"
@@ -70,7 +66,7 @@ Value = Annotated[str | int | float, BeforeValidator(_plain)]
 StatementName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,29}$")]
 
 
-class SqlScript(WorkloadSettings):
+class SqlScript(StatementSettings):
     """Your own T-SQL, timed as the other workloads are: each statement in each size on every boot.
 
     `$(name)` is replaced by a parameter, `$(size)` by the size, as text, as sqlcmd does it. Batches of
@@ -122,8 +118,6 @@ class SqlScript(WorkloadSettings):
             "return as many rows as the first in the run."
         ),
     )
-    plan: PlanChoice = Field(default="actual", description=PLAN_MEANING)
-    clock: ClockChoice = Field(default="auto", description=CLOCK_MEANING)
 
     @property
     def forms(self) -> tuple[str, ...]:

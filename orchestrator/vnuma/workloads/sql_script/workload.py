@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from vnuma.domain.study.study import Dataset
-from vnuma.errors import InputError, MeasurementFailed, VnumaError
+from vnuma.errors import InputError, MeasurementFailed, undo_at_end
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -65,10 +65,7 @@ class SqlScriptWorkload(Workload):
             return {}
         database = system.dataset.database
         with connect(system.server) as connection:
-            there = ownership.require_ours(connection, database)
-            if not there:
-                ownership.create(connection, database)
-        return {"database": database, "changed": not there}
+            return {"database": database, "changed": ownership.ensure(connection, database)}
 
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
@@ -76,19 +73,14 @@ class SqlScriptWorkload(Workload):
         settings, values = system.settings, system.settings.parameters
         database = settings.database or system.dataset.database
         queries = script_queries(settings)
-        try:
-            with connect(system.server, database) as connection:
-                system.say("setup")
-                run_script(connection, replaced(settings.setup, values), "setup")
-                with query_bench(system, connection, queries) as bench:
-                    yield bench
-        except VnumaError as error:
-            try:
-                _tear_down(system, database)
-            except VnumaError as second:
-                error.what = f"{error.what} The teardown also failed: {second.what}"
-            raise
-        _tear_down(system, database)
+        with (
+            undo_at_end(lambda: _tear_down(system, database)),
+            connect(system.server, database) as connection,
+        ):
+            system.say("setup")
+            run_script(connection, replaced(settings.setup, values), "setup")
+            with query_bench(system, connection, queries) as bench:
+                yield bench
 
 
 def _tear_down(system: SystemUnderTest, database: str) -> None:
