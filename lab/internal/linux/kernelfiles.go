@@ -40,6 +40,7 @@ func (m *Machine) procFiles() *entry {
 	drop := &entry{name: "drop_caches", mode: 0o200, write: m.dropCaches, read: func(*process) string { return "" }}
 	return folder("proc",
 		text("cpuinfo", cpus.String()),
+		says("stat", func(p *process) string { return m.stat(p.now) }),
 		says("uptime", func(p *process) string { return m.uptime(p.now) }),
 		folder("self",
 			text("cgroup", "0::/\n"),

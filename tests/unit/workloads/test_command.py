@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -170,9 +171,9 @@ def test_a_study_says_which_exit_codes_count() -> None:
     assert figure_of(COMMAND.model_copy(update={"exit_codes": (0, 3)}), done, "one") == 5.0
 
 
-def run_here(program: Any, limit_s: float = 20) -> Ran:
-    """A program by its script, on this machine."""
-    script = posix_script(program, limit_s, "token", "a-test")
+def run_here(program: Any, limit_s: float = 20, name: str | None = None) -> Ran:
+    """A program by its script, on this machine; others run under other names meanwhile."""
+    script = posix_script(program, limit_s, "token", name or uuid4().hex)
     said = subprocess.run(
         ["/bin/sh", "-c", script], input="yes\n", capture_output=True, text=True, check=True, errors="replace"
     )
@@ -232,8 +233,9 @@ def test_a_program_whose_time_is_over_is_ended_with_its_children(tmp_path: Path)
 
 def test_a_program_that_a_killed_play_left_is_ended_first() -> None:
     """It would be measured too."""
-    with subprocess.Popen(["sleep", "1000"], env={**os.environ, "VNUMA_PROGRAM": "a-test"}) as left:
-        run_here(("true",))
+    name = uuid4().hex
+    with subprocess.Popen(["sleep", "1000"], env={**os.environ, "VNUMA_PROGRAM": name}) as left:
+        run_here(("true",), name=name)
 
         assert left.wait(10) == -9
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -31,10 +31,11 @@ from vnuma.engine.lease.vcenter_retry import on_hypervisor, on_vsphere, refuse_i
 from vnuma.engine.lease.whose_vm import require_own_host
 from vnuma.errors import DatabaseMissing, TopologyMismatch, WrongServer
 from vnuma.logs.errorlog import ErrorLog
+from vnuma.logs.guest_tools import machine_busy, machine_time
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance import server as sql_facts
-from vnuma.sqlserver.instance.ready import QuietRule, Ready
+from vnuma.sqlserver.instance.ready import Quietness, QuietRule, Ready
 from vnuma.store import attempts, facts
 from vnuma.store.rows import Claim, Vm
 from vnuma.vsphere import power, read, uptime
@@ -109,8 +110,29 @@ def shell_ready(context: VmContext, attempt: Claim, looked: VsphereView) -> Gues
     shell = answering(context.shell(), context.study.power.sql_timeout_s, heed)
     seen = proven_guest(context.vm, shell, looked.bios_uuid)
     add_facts(context, attempt, PROOF, {"uuid": looked.bios_uuid})
+    quiet = wait_quiet(shell, _quiet_rule(context), heed)
     proven = log_of(context, attempt, looked, seen.topology)
-    return GuestView(seen.topology, {"linux": seen.kernel}, None, proven)
+    facts_of_boot = {"linux": seen.kernel, "ready": {"quietness": asdict(quiet)}}
+    return GuestView(seen.topology, facts_of_boot, None, proven)
+
+
+_CPU_TIME = "head -n 1 </proc/stat"
+
+
+def wait_quiet(shell: Shell, rule: QuietRule, heed: Callable[[], None]) -> Quietness:
+    """Wait until the guest's CPUs are quiet for the rule's time in a row. Raises MachineUnreachable."""
+    began = time.monotonic()
+    while rule.for_s:
+        lines = shell.run(f"{_CPU_TIME}; sleep {rule.for_s:g}; {_CPU_TIME}").stdout.splitlines()
+        before, after = [machine_time(line) for line in lines] if len(lines) == 2 else (None, None)
+        busy, waited_s = machine_busy(before, after), time.monotonic() - began
+        if busy is None:
+            return Quietness(None, "the guest's /proc/stat could not be read", waited_s=waited_s)
+        percent = 100 * busy
+        if percent < rule.cpu_percent or waited_s >= rule.timeout_s:
+            return Quietness(percent < rule.cpu_percent, guest_cpu_percent=percent, waited_s=waited_s)
+        heed()
+    return Quietness(None, "quiet.for_s is 0")
 
 
 def proven_guest(vm: Vm, shell: Shell, bios_uuid: str | None) -> LinuxFacts:

@@ -23,7 +23,7 @@ UNKNOWN = "not known"
 _STAGES = {
     "shutdown": "Shutting down, reconfiguring",
     "power_on": "From power-on to running Tools",
-    "guest_ready": "Until SQL Server is ready and quiet",
+    "guest_ready": "Until the guest is ready and quiet",
     "dataset": "Making or verifying the data",
     "measure": "Measuring",
 }

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from vnuma.errors import MeasurementFailed
+from vnuma.logs.guest_tools import MachineTime, machine_busy
 from vnuma.sqlserver.instance.call_counters import ServerCounts
 from vnuma.workloads.call_volume import settings
-from vnuma.workloads.call_volume.callers import Count, MachineTime, headroom, machine_busy
+from vnuma.workloads.call_volume.callers import Count, headroom
 
 _OWN_REQUESTS = 20
 """An upper bound of our own requests while reading the server."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable, VnumaError
+from vnuma.logs.guest_tools import MachineTime, machine_time
 from vnuma.sqlserver.client.connect import SqlServer, connection_string, driver_files, located
 from vnuma.sqlserver.client.driver import Driver
 from vnuma.sqlserver.client.failures import translate
@@ -19,10 +20,6 @@ ANSWER_S = 30.0
 """Time limit for an order that takes no time, which reveals a hanging server."""
 
 _SLICE_S = 0.5
-
-
-_IDLE = (3, 4)
-"""Positions of idle and iowait in the line `cpu` of /proc/stat (proc(5))."""
 
 
 @dataclass(frozen=True)
@@ -161,29 +158,6 @@ def _count(answers: Sequence[Answer]) -> Count:
         sum(int(str(answer["calls"])) for answer in answers),
         tuple((float(str(answer["cpu_s"])), float(str(answer["at"]))) for answer in answers),
     )
-
-
-@dataclass(frozen=True)
-class MachineTime:
-    """Time of all CPUs of the client's machine since its start, in ticks."""
-
-    all: int
-    idle: int
-
-
-def machine_time(stat: str | None) -> MachineTime | None:
-    """The machine's CPU time so far, from the line `cpu` of its /proc/stat; None without one."""
-    if stat is None:
-        return None
-    ticks = [int(part) for part in stat.split()[1:9]]
-    return MachineTime(sum(ticks), sum(ticks[place] for place in _IDLE))
-
-
-def machine_busy(before: MachineTime | None, after: MachineTime | None) -> float | None:
-    """The share of all CPUs that were busy in between, 0 to 1; None if unknown."""
-    if before is None or after is None or after.all <= before.all:
-        return None
-    return 1 - (after.idle - before.idle) / (after.all - before.all)
 
 
 def headroom(machine: float | None, each: Sequence[float]) -> float:

@@ -1,0 +1,48 @@
+"""A boot is measured once the guest's CPUs are quiet, as its /proc/stat shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from vnuma.engine.cell.boot import wait_quiet
+from vnuma.sqlserver.instance.ready import QuietRule
+from vnuma.workloads.shell import Output
+
+BUSY = "cpu  0 0 0 0 0 0 0 0 0 0\ncpu  50 0 0 50 0 0 0 0 0 0\n"
+IDLE = "cpu  0 0 0 0 0 0 0 0 0 0\ncpu  5 0 0 95 0 0 0 0 0 0\n"
+
+
+@dataclass
+class Told:
+    """A shell that answers with these texts, one after the other."""
+
+    texts: Iterator[str]
+
+    def run(self, script: str, within_s: float = 60) -> Output:
+        """The next text."""
+        return Output(0, next(self.texts), "")
+
+
+@pytest.mark.parametrize(
+    ("texts", "for_s", "timeout_s", "quiet", "percent"),
+    [
+        ([IDLE], 30, 600, True, 5.0),
+        ([BUSY, BUSY, IDLE], 30, 600, True, 5.0),
+        ([BUSY], 30, 0, False, 50.0),
+        (["no such file"], 30, 600, None, None),
+        ([], 0, 600, None, None),
+    ],
+)
+def test_a_guest_is_waited_for_until_it_is_quiet_or_time_is_over(
+    texts: list[str], for_s: float, timeout_s: float, quiet: bool | None, percent: float | None
+) -> None:
+    """A busy one is measured at the end all the same; what is not known is never said to be quiet."""
+    heeded: list[None] = []
+
+    found = wait_quiet(Told(iter(texts)), QuietRule(10, for_s, timeout_s), lambda: heeded.append(None))
+
+    assert (found.quiet, found.guest_cpu_percent) == (quiet, percent and pytest.approx(percent))
+    assert len(heeded) == texts.count(BUSY) - (quiet is False)
