@@ -114,6 +114,7 @@ def test_attributes_become_settings(tmp_path: Path) -> None:
     assert settings["memoryLimit"] == -1
     assert "guestinfo.userdata" not in settings
     assert found.facts.hardware_version == 20
+    assert _only(tmp_path, plan(resource(memory=None))).facts.settings["memoryMB"] == 1024
 
 
 def test_what_is_known_after_apply_is_not_evaluated() -> None:

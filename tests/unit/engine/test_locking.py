@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -73,11 +74,13 @@ def test_a_holder_that_is_stopped_is_not_waited_for_as_long_as_one_that_works(
             os.kill(holder.pid, signal.SIGSTOP)
             os.waitid(os.P_PID, holder.pid, os.WSTOPPED | os.WNOWAIT)
 
+            began = time.monotonic()
             with (
                 pytest.raises(StillLocked, match=rf"process {holder.pid} .*sql16.*stopped"),
-                vm_lock(tmp_path, "v/1", "sql16"),
+                vm_lock(tmp_path, "v/1", "sql16", wait_s=40),
             ):
                 pass
+            assert time.monotonic() - began < 40
         finally:
             holder.kill()
     with vm_lock(tmp_path, "v/1", "sql16"):
