@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo docs what-if test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-slice test-times test-fresh coverage mutants calibrate smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-dev demo docs what-if test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-mutants test-long test-slice test-times test-fresh coverage mutants calibrate smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -27,7 +27,7 @@ demo:  ## a whole study on the lab, from nothing to the report
 
 # Tests of Python wait for labs a third of their time: linters and Go's tests use that time. What they say is
 # somewhere among the tests' dots, so what failed is named at the end.
-PARTS = test-python lint-python lint-yaml lint-ansible lint-go test-go
+PARTS = test-python lint-python lint-yaml lint-ansible lint-go test-go test-mutants
 export FAILED = $(CURDIR)/.venv/failed-parts
 
 test: setup-dev  ## everything that CI checks
@@ -74,6 +74,10 @@ test-go:
 test-python:
 	@[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only -q >/dev/null || true
 	$(PYTEST) -m "not long" $(TESTS)
+
+# Twenty of the faults of `make mutants`, other ones for another commit.
+test-mutants:
+	@$(BIN)/python -m tools.mutants --only 20 --seed "$$(git rev-parse HEAD)" --jobs 1
 
 test-long: setup-dev  ## whole studies and further variants, which `make test` leaves out
 	$(PYTEST) -m long $(TESTS)
