@@ -106,8 +106,7 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
         return RestoreReport(*restore_each(partial(restore_from_log, store, one, wanted) for one in log))
     left = leftover_vms(store, wanted)
     restored, problems = restore_each(partial(_restore_left, store, wanted, *one) for one in left)
-    kept, unsettled = restore_each(partial(_settle, wanted, *one) for one in restored)
-    problems += unsettled
+    problems += [problem for _, _, unsettled in restored for problem in unsettled]
     try:
         problems += [
             undone_by_hand(one, store)
@@ -118,7 +117,8 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
             problems += _marked(store, wanted.inventory, wanted.site)
     except VnumaError as error:  # must not hide what was restored
         problems.append(error)
-    return RestoreReport([done.words for _, done in restored], problems, list(filter(None, kept)))
+    kept = [words for _, found, _ in restored for words in found if words]
+    return RestoreReport([words for words, _, _ in restored], problems, kept)
 
 
 def restore_after_death(
@@ -196,9 +196,15 @@ def leftover_vms(store: Store, wanted: RestoreRequest) -> list[tuple[Vm, Run]]:
     ]
 
 
-def _restore_left(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> tuple[VmContext, Restored]:
+def _restore_left(
+    store: Store, wanted: RestoreRequest, row: Vm, owner: Run
+) -> tuple[str, list[str | None], list[VnumaError]]:
+    """Restore one and settle its run. Returns words about the VM, about what stays in its guest, and errors of
+    settling, which must not hide that the VM was restored.
+    """
     context = _left_context(store, wanted, row, owner)
-    return context, restore_dead(context, wanted.choice, wanted.say)
+    done = restore_dead(context, wanted.choice, wanted.say)
+    return done.words, *restore_each([partial(_settle, wanted, context, done)])
 
 
 def _settle(wanted: RestoreRequest, context: VmContext, done: Restored) -> str | None:

@@ -244,14 +244,13 @@ def is_asked_off(lines: Sequence[AuditLine]) -> bool:
     return bool(lines) and lines[-1].change[0]["after"] == str(Power.OFF)
 
 
-def was_left_off(lines: Sequence[AuditLine], made: Sequence[Edit], wanted: Power) -> bool:
-    """Whether a VM that has to be on was last powered off by us, or its guest was asked to by the run.
+def was_powered_off(lines: Sequence[AuditLine], made: Sequence[Edit]) -> bool:
+    """Whether the VM was last powered off by us, or its guest was asked to by the run.
 
     `lines` are the run's power changes, `made` what this restore has changed.
     """
     power = [edit.after for edit in (*edits_of(lines), *made) if edit.setting == "power"]
-    last_off = power[-1:] == [str(Power.OFF)] or (not made and is_asked_off(lines))
-    return last_off and wanted is Power.ON
+    return power[-1:] == [str(Power.OFF)] or (not made and is_asked_off(lines))
 
 
 @dataclass
@@ -289,8 +288,9 @@ class _VmWork:
 
     def _left_off(self) -> bool:
         made = self.switch.journal.made
-        wanted = wanted_power(self.source.power, made, self.read().power)
-        return was_left_off(self.source.power_lines(), made, wanted)
+        if not was_powered_off(self.source.power_lines(), made):
+            return False
+        return wanted_power(self.source.power, made, self.read().power) is Power.ON
 
     def _unmark(self) -> None:
         """Remove the run's own mark. Retries if somebody writes to the VM meanwhile.
