@@ -32,6 +32,7 @@ from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.restore import restore
+from vnuma.engine.restore import restore_leftovers as leftovers
 from vnuma.engine.restore.restore import (
     baseline_values,
     differences,
@@ -376,6 +377,27 @@ def test_a_machine_whose_store_is_lost_is_reported_by_its_audit_log(machine: Mac
     assert shown == str(problem)
     assert "gone.1" in problem.what
     assert "linux.numa_balancing 1" in problem.what
+
+
+def test_a_store_that_fails_after_a_restore_does_not_hide_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The VM is told as restored, and the store's error decides the exit code."""
+    lost = StoreError("The store is gone.")
+
+    def unreadable(*_: object) -> bool:
+        raise lost
+
+    def restored(context: VmContext, *_: object) -> Restored:
+        return Restored(context.vm.name, 1, 1)
+
+    monkeypatch.setattr(leftovers, "dataset_exists", unreadable)
+    monkeypatch.setattr(leftovers, "restore_dead", restored)
+
+    report = restore_leftovers(machine.store, RestoreRequest())
+
+    assert report.done == [Restored("box", 1, 1).words]
+    assert (report.problems, report.kept) == ([lost], [])
 
 
 def test_a_run_resumed_by_another_inventory_is_restored_by_it(machine: Machine, tmp_path: Path) -> None:

@@ -199,8 +199,8 @@ def leftover_vms(store: Store, wanted: RestoreRequest) -> list[tuple[Vm, Run]]:
 def _restore_left(
     store: Store, wanted: RestoreRequest, row: Vm, owner: Run
 ) -> tuple[str, list[str | None], list[VnumaError]]:
-    """Restore one and settle its run. Returns words about the VM, about what stays in its guest, and errors of
-    settling, which must not hide that the VM was restored.
+    """Restore one and settle its run. Returns words about the VM and what stays in its guest, and errors
+    of settling, which must not hide that the VM was restored.
     """
     context = _left_context(store, wanted, row, owner)
     done = restore_dead(context, wanted.choice, wanted.say)
