@@ -260,17 +260,19 @@ func autoParameterised(st tsql.Statement) bool {
 	return false
 }
 
-// hasLiteral finds a literal, and no subquery or list, which prevent simple parameterisation.
+// hasLiteral finds a literal, and no subquery or alternative, which prevent simple parameterisation.
 func hasLiteral(list ...tsql.Expr) bool {
 	found := false
 	for _, x := range list {
 		simple := true
 		tsql.Walk(x, func(x tsql.Expr) bool {
-			switch x.(type) {
+			switch x := x.(type) {
 			case *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit:
 				found = true
 			case *tsql.Subquery, *tsql.In:
 				simple = false
+			case *tsql.Logic:
+				simple = x.Op == "AND"
 			}
 			return simple
 		})

@@ -70,8 +70,6 @@ func (c *compiler) expr(x tsql.Expr) (scalar, error) {
 		return c.variable(x)
 	case *tsql.ColumnRef:
 		return c.column(x)
-	case *tsql.Unary:
-		return c.unary(x)
 	case *tsql.Arith:
 		return c.arithmetic(x)
 	case *tsql.Case:

@@ -7,17 +7,6 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-func (c *compiler) unary(x *tsql.Unary) (scalar, error) {
-	operand, err := c.expr(x.X)
-	if err != nil || x.Op == "+" {
-		return operand, err
-	}
-	if n, ok := x.X.(*tsql.NumberLit); ok { // a negative literal keeps the type of its digits
-		return numberLiteral("-" + n.Text)
-	}
-	return scalar{}, tsql.Unmodelled(0, "a minus sign before anything but a number")
-}
-
 // operands compiles both sides of an operator.
 func (c *compiler) operands(l, r tsql.Expr) (left, right scalar, err error) {
 	if left, err = c.expr(l); err == nil {

@@ -20,12 +20,8 @@ func (c *compiler) predicate(x tsql.Expr) (scalar, error) {
 		return negate(operand), err
 	case *tsql.IsNull:
 		return c.isNull(x)
-	case *tsql.Between:
-		both := &tsql.Logic{Op: "AND", L: &tsql.Compare{Op: ">=", L: x.X, R: x.Lo}, R: &tsql.Compare{Op: "<=", L: x.X, R: x.Hi}}
-		s, err := c.logic(both)
-		return negateIf(x.Not, s), err
 	case *tsql.In:
-		return c.in(x)
+		return c.inQuery(x)
 	case *tsql.Like:
 		return c.like(x)
 	}
@@ -42,13 +38,6 @@ func negate(s scalar) scalar {
 		}
 		return v != true, nil
 	})
-}
-
-func negateIf(not bool, s scalar) scalar {
-	if not {
-		return negate(s)
-	}
-	return s
 }
 
 var comparisonHolds = map[string]func(int) bool{
@@ -111,42 +100,6 @@ func (c *compiler) isNull(x *tsql.IsNull) (scalar, error) {
 	}), nil
 }
 
-func (c *compiler) in(x *tsql.In) (scalar, error) {
-	if x.Query != nil {
-		return c.inQuery(x)
-	}
-	var any scalar
-	for i, item := range x.List {
-		equal, err := c.comparison("=", x.X, item)
-		if err != nil {
-			return scalar{}, err
-		}
-		if i == 0 {
-			any = equal
-			continue
-		}
-		any = either(any, equal)
-	}
-	return negateIf(x.Not, any), nil
-}
-
-func either(a, b scalar) scalar {
-	return test(func(row []any) (any, error) {
-		x, err := a.eval(row)
-		if err != nil || x == true {
-			return x, err
-		}
-		y, err := b.eval(row)
-		if err != nil || y == true {
-			return y, err
-		}
-		if x == nil || y == nil {
-			return nil, nil
-		}
-		return false, nil
-	})
-}
-
 func (c *compiler) like(x *tsql.Like) (scalar, error) {
 	operand, pattern, err := c.operands(x.X, x.Pattern)
 	if err != nil {
@@ -163,7 +116,7 @@ func (c *compiler) like(x *tsql.Like) (scalar, error) {
 			}
 			cache[pattern] = compiled
 		}
-		return cache[pattern].MatchString(a.(string)) != x.Not, nil
+		return cache[pattern].MatchString(a.(string)), nil
 	})
 	return test(both.eval), nil
 }

@@ -67,7 +67,7 @@ func (c *compiler) inQuery(x *tsql.In) (scalar, error) {
 		})
 		return values, err
 	})
-	return negateIf(x.Not, membership(left, list)), nil
+	return membership(left, list), nil
 }
 
 func membership(left scalar, list evalFunc) scalar {

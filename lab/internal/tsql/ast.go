@@ -44,11 +44,6 @@ type (
 	}
 	// ColumnRef is a column, perhaps qualified.
 	ColumnRef struct{ Name }
-	// Unary is -x, +x, ~x.
-	Unary struct {
-		Op string
-		X  Expr
-	}
 	// Arith is an arithmetic, bit or concatenation operator.
 	Arith struct {
 		Op   string
@@ -72,23 +67,13 @@ type (
 		X   Expr
 		Not bool
 	}
-	// Between is x [NOT] BETWEEN lo AND hi.
-	Between struct {
-		X, Lo, Hi Expr
-		Not       bool
-	}
-	// In is x [NOT] IN (list or query).
+	// In is x IN (query).
 	In struct {
 		X     Expr
-		List  []Expr
 		Query *Query
-		Not   bool
 	}
-	// Like is x [NOT] LIKE pattern.
-	Like struct {
-		X, Pattern Expr
-		Not        bool
-	}
+	// Like is x LIKE pattern.
+	Like struct{ X, Pattern Expr }
 	// Case is both forms of CASE; Operand is nil in the searched form.
 	Case struct {
 		Operand Expr
@@ -125,13 +110,11 @@ func (*BinaryLit) expr() {}
 func (*NullLit) expr()   {}
 func (*VarRef) expr()    {}
 func (*ColumnRef) expr() {}
-func (*Unary) expr()     {}
 func (*Arith) expr()     {}
 func (*Compare) expr()   {}
 func (*Logic) expr()     {}
 func (*Not) expr()       {}
 func (*IsNull) expr()    {}
-func (*Between) expr()   {}
 func (*In) expr()        {}
 func (*Like) expr()      {}
 func (*Case) expr()      {}

@@ -53,33 +53,40 @@ func (p *parser) predicate() Expr {
 		}
 		switch p.word("IN", "LIKE", "BETWEEN") {
 		case "IN":
-			x = p.in(x, negated)
+			x = negatedIf(negated, p.in(x))
 		case "LIKE":
-			x = p.like(x, negated)
+			x = negatedIf(negated, &Like{X: x, Pattern: p.sum()})
 		case "BETWEEN":
 			lo := p.sum()
 			p.expect("AND")
-			x = &Between{X: x, Lo: lo, Hi: p.sum(), Not: negated}
+			x = negatedIf(negated, &Logic{Op: "AND", L: &Compare{Op: ">=", L: x, R: lo}, R: &Compare{Op: "<=", L: x, R: p.sum()}})
 		default:
 			return x
 		}
 	}
 }
 
-func (p *parser) in(x Expr, not bool) Expr {
+// in reads a query, or a list, which stands for comparisons.
+func (p *parser) in(x Expr) (in Expr) {
 	p.expectSymbol("(")
-	in := &In{X: x, Not: not}
 	if p.is("SELECT", "WITH") {
-		in.Query = p.query()
+		in = &In{X: x, Query: p.query()}
 	} else {
-		in.List = p.exprList()
+		list := p.exprList()
+		in = &Compare{Op: "=", L: x, R: list[0]}
+		for _, item := range list[1:] {
+			in = &Logic{Op: "OR", L: in, R: &Compare{Op: "=", L: x, R: item}}
+		}
 	}
 	p.expectSymbol(")")
 	return in
 }
 
-func (p *parser) like(x Expr, not bool) Expr {
-	return &Like{X: x, Not: not, Pattern: p.sum()}
+func negatedIf(not bool, x Expr) Expr {
+	if not {
+		return &Not{X: x}
+	}
+	return x
 }
 
 func (p *parser) exprList() []Expr {
@@ -127,7 +134,15 @@ func (p *parser) unary() Expr {
 	p.enter()
 	defer p.leave()
 	if op := p.operator("-", "+"); op != "" {
-		return &Unary{Op: op, X: p.unary()}
+		x := p.unary()
+		n, number := x.(*NumberLit)
+		switch {
+		case op == "+":
+			return x
+		case number:
+			return &NumberLit{Text: "-" + n.Text} // of the type of its digits
+		}
+		panic(Unmodelled(p.peek().Line, "a minus sign before anything but a number"))
 	}
 	x := p.primary()
 	for p.word("COLLATE") != "" { // collations are not modelled: comparison ignores case
