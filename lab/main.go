@@ -4,21 +4,32 @@
 package main
 
 import (
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"vnuma.dev/lab/internal/cost"
+	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/linux"
 	"vnuma.dev/lab/internal/scenario"
+	"vnuma.dev/lab/internal/sqlserver"
 	"vnuma.dev/lab/internal/vcenter"
 )
 
@@ -250,4 +261,211 @@ func (t *teller) write(event vcenter.Event) {
 
 func stamp(event vcenter.Event) {
 	event["time"] = time.Now().UTC().Format(time.RFC3339Nano)
+}
+
+const (
+	sqlUser   = "sa"
+	nodePorts = 2 // further ports of each SQL Server, for mapping to NUMA nodes
+)
+
+// services are what runs inside the scenario's VMs: SQL Servers, and Linux guests.
+type services struct {
+	guests map[string]guest.Service // by inventory path
+	ports  map[string][]int         // each one's further ports
+}
+
+// modelOf is a scenario's cost model.
+func modelOf(played *scenario.Scenario) (cost.Model, error) {
+	text, err := played.CostYAML()
+	if err != nil {
+		return cost.Model{}, err
+	}
+	return cost.FromYAML(text)
+}
+
+func newServices(
+	played *scenario.Scenario, model cost.Model, password string, addresses []string, certificate *tls.Certificate,
+	keytab string,
+) (*services, error) {
+	made := &services{guests: map[string]guest.Service{}, ports: map[string][]int{}}
+	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	for i, vm := range played.VMs {
+		if slices.ContainsFunc(played.Machines, func(one scenario.Machine) bool { return one.VM == vm.Name }) {
+			continue
+		}
+		instance, err := sqlserver.New(sqlserver.Config{
+			Address: net.JoinHostPort(addresses[i], "0"), User: sqlUser, Password: password,
+			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition), Scenario: played.Name,
+			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
+			WithoutColumns: played.WithoutColumns,
+			SoftNUMA:       vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
+			NodePorts: nodePorts, RegistryReadOnly: vm.SQL.RegistryReadOnly,
+			SingleAddresses: !vm.SQL.ListenAll, DynamicPort: vm.SQL.DynamicPort, Linux: vm.SQL.Platform == "linux", Logins: vm.SQL.Logins,
+			ClockAhead:  time.Duration(vm.Around.ClockMinutes * float64(time.Minute)),
+			Certificate: certificate, Keytab: keytab,
+			Log: diagnosis.With("vm", vm.Path()),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("SQL Server in %s: %w", vm.Path(), err)
+		}
+		made.guests[vm.Path()] = instance
+		made.ports[vm.Path()] = instance.NodePorts()
+	}
+	return made, nil
+}
+
+// guestAddresses are those of the guests of this many VMs.
+func guestAddresses(count int) []string {
+	found := make([]string, count)
+	for i := range found {
+		found[i] = guestAddress(i)
+	}
+	return found
+}
+
+// guestAddress is the address of the i-th VM's guest, one per guest as in a real network: 127.0.0.1 of the first,
+// 127.0.0.2 of the second. If the machine has no loopback address but 127.0.0.1, as macOS, all guests share that one.
+func guestAddress(i int) string {
+	const first, shared = 1, "127.0.0.1"
+	own := net.IPv4(127, 0, byte((first+i)>>8), byte(first+i)).String()
+	probe, err := net.Listen("tcp", net.JoinHostPort(own, "0"))
+	if err != nil {
+		return shared
+	}
+	probe.Close()
+	return own
+}
+
+// endpoint is where a VM's SQL Server answers; nil without one.
+func (s *services) endpoint(vm scenario.VM) (vcenter.Event, error) {
+	if s.ports[vm.Path()] == nil {
+		return nil, nil
+	}
+	address, err := net.ResolveTCPAddr("tcp", s.guests[vm.Path()].Addr())
+	if err != nil {
+		return nil, err
+	}
+	return vcenter.Event{"host": address.IP.String(), "port": address.Port, "user": sqlUser,
+		"node_ports": s.ports[vm.Path()]}, nil
+}
+
+// fullEdition is an edition's name in SERVERPROPERTY('Edition').
+func fullEdition(edition string) string {
+	if strings.Contains(edition, "Edition") {
+		return edition
+	}
+	return edition + " Edition (64-bit)"
+}
+
+// machines are the SSH servers of the scenario's Linux machines, by name.
+type machines []machine
+
+type machine struct {
+	name   string
+	vm     string // the path of the VM whose guest it is; empty: none
+	server *linux.Server
+}
+
+// startMachines starts those outside vCenter, and makes the guests of VMs one of the services.
+func startMachines(
+	played *scenario.Scenario, model cost.Model, dir string, inside *services, addresses []string,
+) (machines, error) {
+	var started machines
+	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	for i, stated := range played.Machines {
+		config := linux.Config{
+			Name: stated.Name, Scenario: played.Name, CPUModel: stated.CPUModel, OtherReader: -1, Real: stated.Real,
+			Cost: model, Seed: played.Seed + int64(i),
+		}
+		if stated.OtherReader != nil {
+			config.OtherReader = *stated.OtherReader
+		}
+		for _, node := range stated.Nodes {
+			config.Nodes = append(config.Nodes, linux.Node(node))
+		}
+		log := diagnosis.With("machine", stated.Name)
+		at := slices.IndexFunc(played.VMs, func(vm scenario.VM) bool { return vm.Name == stated.VM })
+		if at < 0 {
+			server, err := linux.Serve(linux.New(config), dir, log)
+			if err != nil {
+				started.close()
+				return nil, err
+			}
+			started = append(started, machine{name: stated.Name, server: server})
+			continue
+		}
+		guest, err := linux.NewGuest(config, net.JoinHostPort(addresses[at], "0"), dir, log)
+		if err != nil {
+			started.close()
+			return nil, err
+		}
+		path := played.VMs[at].Path()
+		inside.guests[path] = guest
+		started = append(started, machine{name: stated.Name, vm: path, server: guest.Server()})
+	}
+	return started, nil
+}
+
+func (m machines) close() {
+	for _, one := range m {
+		one.server.Close()
+	}
+}
+
+// events are their entries in the `ready` line.
+func (m machines) events() []vcenter.Event {
+	told := []vcenter.Event{}
+	for _, one := range m {
+		told = append(told, vcenter.Event{
+			"name": one.name, "vm": one.vm, "host": one.server.Addr().IP.String(), "port": one.server.Addr().Port, "user": linux.User,
+			"key_file": one.server.KeyFile(), "known_hosts": one.server.KnownHosts(),
+		})
+	}
+	return told
+}
+
+// stateDir creates the folder, or a temporary one if none is named, and returns its absolute path.
+func stateDir(named string) (string, error) {
+	if named == "" {
+		return os.MkdirTemp("", "vnuma-lab-")
+	}
+	dir, err := filepath.Abs(named)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// readPassword reads the one password of all accounts, or generates a random one.
+func readPassword(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err == nil {
+		password := strings.TrimSpace(string(data))
+		if password == "" {
+			return "", fmt.Errorf("%s is empty: remove it, and a password is made", file)
+		}
+		return password, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	random := make([]byte, 18)
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	password := base64.RawURLEncoding.EncodeToString(random)
+	return password, os.WriteFile(file, []byte(password+"\n"), 0o600)
+}
+
+// keepTemporaryFilesIn puts the datastore, which the simulator creates as a temporary folder, into the
+// state folder, and removes what a killed lab left there.
+func keepTemporaryFilesIn(dir string) error {
+	temporary := filepath.Join(dir, "tmp")
+	if err := os.RemoveAll(temporary); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
+		return err
+	}
+	return os.Setenv("TMPDIR", temporary)
 }

@@ -6,10 +6,15 @@
 package cost
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Effect says how the effective topology changes a time.
@@ -93,4 +98,16 @@ func (m Model) fields() []field {
 		{"into_effect", m.IntoEffect, 0, 100}, {"cpu_share", m.CPUShare, 0.01, 64},
 		{"page_micros", m.PageMicros, 0.001, 1e6}, {"page_penalty", m.PagePenalty, 0, 100},
 	}
+}
+
+// FromYAML reads the `cost` section of a scenario over the default model; an empty text gives the default.
+// Unknown keys and impossible values are errors.
+func FromYAML(data []byte) (Model, error) {
+	m := Default()
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&m); err != nil && !errors.Is(err, io.EOF) {
+		return Model{}, fmt.Errorf("cost: %w", err)
+	}
+	return m, m.Validate()
 }

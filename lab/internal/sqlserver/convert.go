@@ -1,8 +1,12 @@
 package sqlserver
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
 	"math"
 	"math/big"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -220,3 +224,207 @@ func swapGUID(g *[16]byte) {
 	g[4], g[5] = g[5], g[4]
 	g[6], g[7] = g[7], g[6]
 }
+
+// toSizedText converts to text, cut to the type's size; nchar is padded with blanks.
+func toSizedText(v any, t tds.Type) (any, error) {
+	s, err := toText(v)
+	if err != nil {
+		return nil, err
+	}
+	if t.Kind == tds.KindXML || t.Size < 0 {
+		return asGiven(v, s), nil
+	}
+	n := tds.LenUTF16(s)
+	switch {
+	case n > t.Size && isNumber(v):
+		return nil, tsql.Errorf(8115, 0, "Arithmetic overflow error converting expression to data type nvarchar.")
+	case n > t.Size:
+		return tds.CutUTF16(s, 0, t.Size), nil
+	case n < t.Size && t.Kind == tds.KindNChar:
+		return s + strings.Repeat(" ", t.Size-n), nil
+	}
+	return asGiven(v, s), nil
+}
+
+// asGiven is the text s of a value, without a new value if it already is text.
+func asGiven(v any, s string) any {
+	if _, ok := v.(string); ok {
+		return v
+	}
+	return s
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int64, tds.Decimal, tds.Money:
+		return true
+	}
+	return false
+}
+
+func toText(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case bool:
+		return strconv.FormatInt(boolInt(v), 10), nil
+	case tds.Decimal:
+		return formatDecimal(v), nil
+	case time.Time:
+		return v.Format("2006-01-02 15:04:05.000"), nil
+	case []byte:
+		return tds.DecodeUTF16(v), nil
+	}
+	return "", tsql.Errorf(529, 0, "Explicit conversion from data type %s to nvarchar is not allowed.", valueTypeName(v))
+}
+
+var timeLayouts = []string{
+	"20060102", "2006-01-02", "2006-01-02T15:04:05.9999999", "2006-01-02 15:04:05.9999999", "20060102 15:04:05.9999999",
+	"2006-01-02 15:04", "2006-01-02T15:04", "2006/01/02", "2006-01-02T15:04:05.9999999Z07:00", "15:04:05", "01/02/2006",
+}
+
+func toTime(v any, t tds.Type) (any, error) {
+	switch v := v.(type) {
+	case time.Time:
+		return fitTime(v, t), nil
+	case string:
+		s := strings.TrimSpace(v)
+		for _, layout := range timeLayouts {
+			if parsed, err := time.Parse(layout, s); err == nil {
+				return fitTime(parsed.UTC(), t), nil
+			}
+		}
+	}
+	return nil, failConversion(v, t)
+}
+
+// fitTime rounds a time to its type's resolution: datetime counts 1/300 seconds.
+func fitTime(v time.Time, t tds.Type) time.Time {
+	switch t.Kind {
+	case tds.KindDate:
+		return time.Date(v.Year(), v.Month(), v.Day(), 0, 0, 0, 0, time.UTC)
+	case tds.KindDateTime:
+		ticks := (v.Nanosecond()*300 + 500_000_000) / 1_000_000_000
+		whole := v.Add(-time.Duration(v.Nanosecond()))
+		return whole.Add(time.Duration((ticks*10+1)/3) * time.Millisecond)
+	default:
+		return v.Truncate(100 * time.Nanosecond)
+	}
+}
+
+// compareValues orders two values of one type; nil sorts first. Text ignores case and trailing blanks.
+func compareValues(a, b any) int {
+	if a == nil || b == nil {
+		return cmp.Compare(boolInt(a != nil), boolInt(b != nil))
+	}
+	switch x := a.(type) {
+	case int64:
+		return cmp.Compare(x, b.(int64))
+	case string:
+		return compareText(x, b.(string))
+	case float64:
+		return cmp.Compare(x, b.(float64))
+	case bool:
+		return cmp.Compare(boolInt(x), boolInt(b.(bool)))
+	case tds.Money:
+		return cmp.Compare(x, b.(tds.Money))
+	case tds.Decimal:
+		y := b.(tds.Decimal)
+		scale := max(x.Scale, y.Scale)
+		return rescale(x, scale).Unscaled.Cmp(rescale(y, scale).Unscaled)
+	case time.Time:
+		return x.Compare(b.(time.Time))
+	}
+	return bytes.Compare(a.([]byte), b.([]byte))
+}
+
+func compareText(a, b string) int {
+	if a == b {
+		return 0
+	}
+	return strings.Compare(textKey(a), textKey(b))
+}
+
+func textKey(s string) string { return strings.ToLower(strings.TrimRight(s, " ")) }
+
+// appendKey adds a value to a key such that equal values give equal keys.
+func appendKey(key []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(key, 0)
+	case int64:
+		return binary.BigEndian.AppendUint64(append(key, 1), uint64(v))
+	case string:
+		key = append(append(key, 2), textKey(v)...)
+		return append(key, 0)
+	}
+	text, err := toText(v)
+	if err != nil { // every value has a text
+		panic(err)
+	}
+	return append(append(append(key, 4), text...), 0)
+}
+
+func rowKey(row []any, columns []int) string {
+	key := make([]byte, 0, 9*len(columns))
+	for _, c := range columns {
+		key = appendKey(key, row[c])
+	}
+	return string(key)
+}
+
+const checksumOfNull = 0x7fffffff
+
+// checksumOf is one value's part of CHECKSUM and BINARY_CHECKSUM. Integers of 32 bits count
+// as themselves, as on the server; other types are hashed, with the lab's own numbers.
+func checksumOf(v any, ignoreCase bool) uint32 {
+	switch v := v.(type) {
+	case nil:
+		return checksumOfNull
+	case int64:
+		if v == int64(int32(v)) {
+			return uint32(v)
+		}
+		return uint32(v) ^ uint32(v>>32)
+	case bool:
+		return uint32(boolInt(v))
+	case string:
+		if ignoreCase {
+			v = textKey(v)
+		}
+		return hash32([]byte(v))
+	case tds.Money:
+		return mixed(uint64(v))
+	case float64:
+		return mixed(math.Float64bits(v))
+	case time.Time:
+		return mixed(uint64(v.UnixNano()))
+	case tds.Decimal:
+		return hash32(append(v.Unscaled.Bytes(), byte(boolInt(v.Unscaled.Sign() < 0))))
+	case [16]byte:
+		return hash32(v[:])
+	case []byte:
+		return hash32(v)
+	}
+	panic("a value without a checksum")
+}
+
+// mixed spreads 64 bits over 32.
+func mixed(n uint64) uint32 {
+	n *= 0x9e3779b97f4a7c15
+	return uint32(n>>32) ^ uint32(n)
+}
+
+// hash32 is FNV-1a.
+func hash32(b []byte) uint32 {
+	h := uint32(2166136261)
+	for _, c := range b {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h
+}
+
+// foldChecksum combines the checksums of a list from left to right.
+func foldChecksum(sum, part uint32) uint32 { return bits.RotateLeft32(sum, 4) ^ part }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -100,4 +101,140 @@ func (c *compiler) apply(f function, args []scalar) scalar {
 		}
 		return f.eval(r, values)
 	}}
+}
+
+var anyText = textType(-1)
+
+var textFunctions = map[string]function{
+	"rtrim": {least: 1, most: 1, args: anyText, result: sizedLikeFirst, eval: func(_ *run, a []any) (any, error) {
+		return strings.TrimRight(a[0].(string), " "), nil
+	}},
+	"right":     {least: 2, most: 2, result: sizedLikeFirst, eval: right},
+	"replicate": {least: 2, most: 2, result: always(textType(mostUnits)), eval: replicate},
+}
+
+const (
+	mostUnits  = 4000     // UTF-16 units of a sized nvarchar
+	mostRepeat = 16 << 20 // bytes of one REPLICATE; SQL Server: 2 GB
+)
+
+func sizedLikeFirst(args []scalar) tds.Type {
+	if isText(args[0].typ.Kind) {
+		return textType(args[0].typ.Size)
+	}
+	return textType(mostUnits)
+}
+
+// textAndNumber are the two arguments of such functions.
+func textAndNumber(args []any) (text string, n int64, err error) {
+	if text, err = toText(args[0]); err == nil {
+		n, err = wholeNumber(args[1], typeInt)
+	}
+	return text, n, err
+}
+
+func right(_ *run, args []any) (any, error) {
+	s, n, err := textAndNumber(args)
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 {
+		return nil, tsql.Errorf(536, 0, "Invalid length parameter passed to the RIGHT function.")
+	}
+	length := tds.LenUTF16(s)
+	return tds.CutUTF16(s, int(max(0, int64(length)-n)), length), nil
+}
+
+// replicate cuts its result at 8,000 bytes (REPLICATE, Transact-SQL reference).
+func replicate(_ *run, args []any) (any, error) {
+	s, n, err := textAndNumber(args)
+	if err != nil || n < 0 {
+		return nil, err
+	}
+	return tds.CutUTF16(strings.Repeat(s, int(min(n, mostUnits))), 0, mostUnits), nil
+}
+
+// replicateMax is REPLICATE of a text of a max type, which it does not cut.
+var replicateMax = function{least: 2, most: 2, result: always(anyText), eval: func(_ *run, args []any) (any, error) {
+	s, n, err := textAndNumber(args)
+	switch {
+	case err != nil || n < 0:
+		return nil, err
+	case n > mostRepeat/int64(max(len(s), 1)):
+		return nil, tsql.Unmodelled(0, "REPLICATE of more than 16 MB")
+	}
+	return strings.Repeat(s, int(n)), nil
+}}
+
+var timeFunctions = map[string]function{
+	"sysutcdatetime": clock(typeDT2),
+	"getdate":        clock(typeDateTime),
+}
+
+// clock is the time of the statement: the lab's guest runs on UTC.
+func clock(t tds.Type) function {
+	return function{result: always(t), eval: func(r *run, _ []any) (any, error) { return fitTime(r.now, t), nil }}
+}
+
+// dateParts are the date parts of a fixed length, by name.
+var dateParts = map[string]time.Duration{
+	"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond,
+}
+
+// datePart reads the first of three arguments.
+func datePart(x *tsql.Call) (time.Duration, error) {
+	if len(x.Args) != 3 {
+		return 0, tsql.Errorf(174, x.Name.Line, "The %s function requires 3 argument(s).", fold(x.Name.Object()))
+	}
+	if ref, ok := x.Args[0].(*tsql.ColumnRef); ok {
+		if part := dateParts[fold(ref.Object())]; part != 0 {
+			return part, nil
+		}
+		return 0, tsql.Errorf(155, ref.Line, "'%s' is not a recognized %s option.", ref.Object(), fold(x.Name.Object()))
+	}
+	return 0, tsql.Errorf(1023, x.Name.Line, "Invalid parameter 1 specified for %s.", fold(x.Name.Object()))
+}
+
+func dateAdd(c *compiler, x *tsql.Call) (scalar, error) {
+	part, err := datePart(x)
+	if err != nil {
+		return scalar{}, err
+	}
+	args, err := c.exprs(x.Args[1:])
+	if err != nil {
+		return scalar{}, err
+	}
+	typ := args[1].typ
+	args[0], args[1] = converted(args[0], typeInt), converted(args[1], typ)
+	return c.apply(function{result: always(typ), eval: func(_ *run, a []any) (any, error) {
+		return fitTime(a[1].(time.Time).Add(time.Duration(a[0].(int64))*part), typ), nil
+	}}, args), nil
+}
+
+// variable compiles @v and @@v.
+func (c *compiler) variable(x *tsql.VarRef) (scalar, error) {
+	if strings.HasPrefix(x.Name, "@@") {
+		f, ok := globals[x.Name]
+		if !ok {
+			return scalar{}, tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name)
+		}
+		return c.apply(f, nil), nil
+	}
+	v := c.run.batch.vars[x.Name]
+	if v == nil {
+		return scalar{}, tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name)
+	}
+	return scalar{typ: v.typ, nullable: true, eval: func([]any) (any, error) { return v.value, nil }}, nil
+}
+
+func global(t tds.Type, eval func(r *run) any) function {
+	return function{result: always(t), eval: func(r *run, _ []any) (any, error) { return eval(r), nil }}
+}
+
+// globals are the @@ functions.
+var globals = map[string]function{
+	"@@version":  global(textType(300), func(r *run) any { return r.inst.banner() }),
+	"@@error":    global(typeInt, func(r *run) any { return int64(r.s.lastError) }),
+	"@@rowcount": global(typeInt, func(r *run) any { return r.s.rowCount }),
+	"@@spid":     global(typeSmallInt, func(r *run) any { return int64(r.s.id) }),
 }

@@ -3,11 +3,14 @@
 package sqlserver
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -346,4 +349,98 @@ func (i *Instance) pace(elapsed time.Duration, done <-chan struct{}) {
 	case <-timer.C:
 	case <-done:
 	}
+}
+
+// Use is what else a server is used for, visible only as rows in views.
+type Use struct {
+	AvailabilityGroup []string // databases in one
+	Hadr              bool     // availability groups are enabled, whether or not there is one
+	Clustered         bool
+	Published         []string // databases that replication publishes
+	LogShipped        []string // primary databases of log shipping
+	Backups           []string // databases being backed up
+	Sessions          []string // programs of other people's sessions
+}
+
+func init() {
+	// In msdb on a real server; in the lab a view is visible from every database.
+	addView("dbo.log_shipping_primary_databases", "", "primary_id uniqueidentifier, primary_database sysname", shippedDatabases)
+	addView("dbo.log_shipping_secondary_databases", "", "secondary_database sysname, secondary_id uniqueidentifier", none)
+}
+
+// addUsed creates the databases that Use names and that do not exist yet.
+func (i *Instance) addUsed() {
+	use := i.config.Use
+	for _, name := range slices.Concat(use.AvailabilityGroup, use.Published, use.LogShipped, use.Backups) {
+		if i.lookup(name) == nil {
+			i.databases = append(i.databases, newDatabase(len(i.databases)+1, name))
+		}
+	}
+}
+
+func replicaStates(v *viewContext) []viewRow {
+	var out []viewRow
+	for _, name := range v.inst().config.Use.AvailabilityGroup {
+		out = append(out, viewRow{"database_id": v.inst().lookup(name).id, "group_id": usedID, "is_local": true})
+	}
+	return out
+}
+
+func shippedDatabases(v *viewContext) []viewRow {
+	var out []viewRow
+	for _, name := range v.inst().config.Use.LogShipped {
+		out = append(out, viewRow{"primary_id": usedID, "primary_database": name})
+	}
+	return out
+}
+
+// usedID is a placeholder for the identifier of a group or a shipped database.
+var usedID = [16]byte{1}
+
+// otherSession is the id of a session that no client of the lab has.
+func otherSession(n int) int { return 30000 + n }
+
+func bit(set bool) string {
+	if set {
+		return "1"
+	}
+	return "0"
+}
+
+// Messages that refuse a login, by number. The client always gets state 1.
+// Source: https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
+var refusals = map[int]string{
+	18401: "Login failed for user '%s'. Reason: Server is in script upgrade mode. Only administrator can connect at this time.",
+	18456: "Login failed for user '%s'.",
+	18470: "Login failed for user '%s'. Reason: The account is disabled.",
+	18486: "Login failed for user '%s' because the account is currently locked out. The system administrator can unlock it.",
+	18487: "Login failed for user '%s'.  Reason: The password of the account has expired.",
+	18488: "Login failed for user '%s'.  Reason: The password of the account must be changed.",
+}
+
+// refusal is the message that refuses a login, nil if it may log in. The caller holds mu.
+func (i *Instance) refusal(l tds.Login) *tds.Message {
+	number := i.boot.Faults.RefuseLogins
+	if number == 0 && !i.known(l) {
+		number = 18456
+	}
+	if number == 0 {
+		return nil
+	}
+	text := cmp.Or(refusals[number], refusals[18456])
+	return &tds.Message{Number: int32(number), State: 1, Class: 14, Text: fmt.Sprintf(text, l.User)}
+}
+
+// count changes an account's login counts. The caller holds mu.
+func (i *Instance) count(user string, change func(*guest.LoginCount)) {
+	counted := i.logins[user]
+	change(&counted)
+	i.logins[user] = counted
+}
+
+// Logins are the logins of each account since the lab started.
+func (i *Instance) Logins() map[string]guest.LoginCount {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return maps.Clone(i.logins)
 }

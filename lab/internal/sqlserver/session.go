@@ -121,3 +121,83 @@ func plainType(t tds.Type) tds.Type {
 	}
 	return t
 }
+
+// setOption runs SET for a session option. Options without effect on what the lab models are accepted.
+func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
+	o := &b.s.options
+	on := st.Value == "ON"
+	b.s.rowCount = 0
+	switch st.Option {
+	case "STATISTICS TIME":
+		o.statisticsTime = on
+		return outcome{silent: true}, nil
+	case "STATISTICS XML":
+		o.statisticsXML = on
+	case "NOCOUNT":
+		o.noCount = on
+	case "XACT_ABORT":
+		o.xactAbort = on
+	case "IMPLICIT_TRANSACTIONS":
+		if on {
+			return outcome{}, tsql.Unmodelled(st.Line(), "SET IMPLICIT_TRANSACTIONS ON")
+		}
+	case "PARSEONLY":
+		o.parseOnly = on
+	case "STATISTICS IO", "STATISTICS PROFILE", "FMTONLY", "NOEXEC", "SHOWPLAN_XML":
+		if on {
+			return outcome{}, tsql.Unmodelled(st.Line(), "SET %s ON", st.Option)
+		}
+	case "ROWCOUNT":
+		if st.Value != "0" {
+			return outcome{}, tsql.Unmodelled(st.Line(), "SET ROWCOUNT %s", st.Value)
+		}
+	}
+	return outcome{}, nil
+}
+
+// endsParseOnly reports whether it is the one statement that takes effect under SET PARSEONLY ON. The server sets the
+// option while parsing; the lab from the next batch on, which is how vnuma sends it.
+func endsParseOnly(st tsql.Statement) bool {
+	option, ok := st.(*tsql.SetOption)
+	return ok && option.Option == "PARSEONLY"
+}
+
+// inputEvent is the last request that a client sent: an RPC with the procedure's name, or a batch with its text.
+type inputEvent struct {
+	kind string
+	info string
+}
+
+// received notes a request as DBCC INPUTBUFFER shows it. The caller holds Instance.mu.
+func (s *Session) received(rpc, text string) {
+	if rpc != "" {
+		s.input = inputEvent{"RPC Event", rpc + ";1"}
+		return
+	}
+	s.input = inputEvent{"Language Event", text}
+}
+
+// inputBuffer is DBCC INPUTBUFFER (session): one row.
+func (b *batch) inputBuffer(st *tsql.InputBuffer) error {
+	v, err := b.value(st.Session)
+	if err != nil {
+		return err
+	}
+	id, err := wholeNumber(v, typeInt)
+	if err != nil {
+		return err
+	}
+	b.s.inst.mu.Lock()
+	other := b.s.inst.sessions[int(id)]
+	var event inputEvent
+	if other != nil {
+		event = other.input
+	}
+	b.s.inst.mu.Unlock()
+	if other == nil {
+		return tsql.Errorf(7955, st.Line(), "Invalid SPID %d specified.", id)
+	}
+	b.table([]column{{name: "EventType", typ: textType(30), nullable: true}, {name: "Parameters", typ: tds.Type{Kind: tds.KindInt16}, nullable: true},
+		{name: "EventInfo", typ: textType(4000), nullable: true}}, [][]any{{event.kind, int64(0), event.info}})
+	return nil
+}

@@ -1,6 +1,7 @@
 package tds
 
 import (
+	"encoding/binary"
 	"net"
 
 	"github.com/jcmturner/gokrb5/v8/keytab"
@@ -96,3 +97,154 @@ func (c *connection) byTicket(login *loginRequest) bool {
 type refusedError struct{ Message }
 
 func (e *refusedError) Error() string { return "login refused: " + e.Text }
+
+// Protocol versions that share this wire format (LOGIN7 and LOGINACK).
+const (
+	version73A = 0x730A0003
+	version74  = 0x74000004
+)
+
+const (
+	loginFixed    = 94   // bytes before the variable part
+	flagSSPI      = 0x80 // OptionFlags2: integrated security
+	maxLoginField = 128  // characters of a name or password
+)
+
+// loginRequest is a LOGIN7 message.
+type loginRequest struct {
+	Login
+	version    uint32
+	packetSize int // as negotiated
+	integrated bool
+	token      []byte // with integrated security
+}
+
+// parseLogin7 reads a LOGIN7 message and decodes the password.
+func parseLogin7(b []byte) (loginRequest, error) {
+	var out loginRequest
+	if len(b) < loginFixed {
+		return out, malformed("LOGIN7 of %d bytes", len(b))
+	}
+	out.version = binary.LittleEndian.Uint32(b[4:])
+	out.packetSize = negotiatePacketSize(binary.LittleEndian.Uint32(b[8:]))
+	out.integrated = b[25]&flagSSPI != 0
+	var err error
+	if out.token, err = sspiToken(b); err != nil {
+		return out, err
+	}
+	for _, f := range []struct {
+		at   int // of the offset and length pair
+		to   *string
+		veil bool
+	}{
+		{36, &out.Host, false}, {40, &out.User, false}, {44, &out.Password, true}, {48, &out.App, false},
+		{64, &out.Language, false}, {68, &out.Database, false},
+	} {
+		offset, units := int(binary.LittleEndian.Uint16(b[f.at:])), int(binary.LittleEndian.Uint16(b[f.at+2:]))
+		if units == 0 {
+			continue
+		}
+		if units > maxLoginField || offset < loginFixed-8 || offset+2*units > len(b) {
+			return out, malformed("LOGIN7 field at %d: %d characters at %d of %d bytes", f.at, units, offset, len(b))
+		}
+		field := b[offset : offset+2*units]
+		if f.veil {
+			field = unveil(field)
+		}
+		*f.to = DecodeUTF16(field)
+	}
+	return out, nil
+}
+
+// unveil reverses the obfuscation of a password: the client swapped the nibbles of each byte, then XORed it with 0xA5.
+func unveil(b []byte) []byte {
+	out := make([]byte, len(b))
+	for i, c := range b {
+		c ^= 0xA5
+		out[i] = c<<4 | c>>4
+	}
+	return out
+}
+
+// negotiatePacketSize is the size both sides use after the login: 0 requests the server's default.
+func negotiatePacketSize(asked uint32) int {
+	if asked == 0 {
+		return defaultPacketSize
+	}
+	return int(min(max(asked, minPacketSize), maxPacketSize))
+}
+
+// PRELOGIN options.
+const (
+	preVersion    = 0
+	preEncryption = 1
+	preInstance   = 2
+	preThread     = 3
+	preMARS       = 4
+	preEnd        = 0xFF
+)
+
+// Values of the encryption option.
+const (
+	encryptOff          = 0 // only the login
+	encryptOn           = 1
+	encryptNotSupported = 2
+	encryptRequired     = 3
+)
+
+// parsePrelogin gives the options of a PRELOGIN message.
+func parsePrelogin(b []byte) (map[byte][]byte, error) {
+	options := map[byte][]byte{}
+	for at := 0; ; at += 5 {
+		if at >= len(b) {
+			return nil, malformed("PRELOGIN without a terminator")
+		}
+		if b[at] == preEnd {
+			return options, nil
+		}
+		if at+5 > len(b) {
+			return nil, malformed("PRELOGIN option cut short")
+		}
+		offset, length := int(binary.BigEndian.Uint16(b[at+1:])), int(binary.BigEndian.Uint16(b[at+3:]))
+		if offset+length > len(b) {
+			return nil, malformed("PRELOGIN option %d outside the message", b[at])
+		}
+		options[b[at]] = b[offset : offset+length]
+	}
+}
+
+// agreedEncryption is the reply of a server with a certificate to a client's wish: the whole session, only the
+// login, or nothing if the client does not support encryption. Without a certificate there is none, and a client that
+// demands it disconnects.
+func agreedEncryption(options map[byte][]byte, certified bool) byte {
+	wish := options[preEncryption]
+	switch {
+	case !certified || len(wish) == 0 || wish[0] == encryptNotSupported:
+		return encryptNotSupported
+	case wish[0] == encryptOff:
+		return encryptOff
+	}
+	return encryptOn
+}
+
+// preloginReply answers a PRELOGIN: the server's version, what is encrypted, no multiple active result sets.
+func preloginReply(version [4]byte, encryption byte) []byte {
+	options := []struct {
+		kind byte
+		data []byte
+	}{
+		{preVersion, []byte{version[0], version[1], version[2], version[3], 0, 0}},
+		{preEncryption, []byte{encryption}},
+		{preInstance, []byte{0}},
+		{preThread, nil},
+		{preMARS, []byte{0}},
+	}
+	var heads, data []byte
+	for _, o := range options {
+		heads = append(heads, o.kind)
+		heads = binary.BigEndian.AppendUint16(heads, uint16(5*len(options)+1+len(data)))
+		heads = binary.BigEndian.AppendUint16(heads, uint16(len(o.data)))
+		data = append(data, o.data...)
+	}
+	return append(append(heads, preEnd), data...)
+}

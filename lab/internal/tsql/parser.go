@@ -1,6 +1,9 @@
 package tsql
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // maxDepth limits nesting, so that no input can exhaust the stack.
 const maxDepth = 200
@@ -218,4 +221,55 @@ func (p *parser) typeName() TypeName {
 	}
 	p.expectSymbol(")")
 	return t
+}
+
+// Error is an error with SQL Server's number and wording.
+type Error struct {
+	Number int32
+	Class  uint8
+	State  uint8
+	Line   int
+	Text   string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("Msg %d, line %d: %s", e.Number, e.Line, e.Text) }
+
+// Errorf builds an ordinary statement error (class 16, state 1).
+func Errorf(number int32, line int, format string, args ...any) *Error {
+	return &Error{Number: number, Class: 16, State: 1, Line: line, Text: fmt.Sprintf(format, args...)}
+}
+
+// Unmodelled is the error for valid T-SQL that the lab does not implement: never an empty success.
+func Unmodelled(line int, format string, args ...any) *Error {
+	return Errorf(50000, line, "vnuma-lab does not model: %s", fmt.Sprintf(format, args...))
+}
+
+func syntaxError(t Token) *Error {
+	if t.Kind == EOF {
+		return &Error{Number: 102, Class: 15, State: 1, Line: t.Line, Text: "Incorrect syntax near the end of the batch."}
+	}
+	number, kind := int32(102), ""
+	if t.Kind == Word && reserved[t.Upper] {
+		number, kind = 156, "the keyword "
+	}
+	return &Error{Number: number, Class: 15, State: 1, Line: t.Line,
+		Text: fmt.Sprintf("Incorrect syntax near %s'%s'.", kind, t.Text)}
+}
+
+// reserved words cannot be bare identifiers or aliases.
+var reserved = words(`ADD ALL ALTER AND ANY AS ASC BACKUP BEGIN BETWEEN BREAK BY CASE CHECK CHECKPOINT CLUSTERED
+	COALESCE COLLATE COLUMN COMMIT CONSTRAINT CONTINUE CONVERT CREATE CROSS CURRENT_TIMESTAMP CURSOR DATABASE DBCC
+	DECLARE DEFAULT DELETE DENY DESC DISTINCT DROP ELSE END EXCEPT EXEC EXECUTE EXISTS FETCH FOR FOREIGN FROM FULL
+	FUNCTION GOTO GRANT GROUP HAVING IDENTITY IF IN INDEX INNER INSERT INTERSECT INTO IS JOIN KEY KILL LEFT LIKE MERGE
+	NOCHECK NONCLUSTERED NOT NULL NULLIF OF OFF ON OPEN OPTION OR ORDER OUTER OVER PERCENT PIVOT PRIMARY PRINT PROC
+	PROCEDURE RAISERROR READ RECONFIGURE REFERENCES RESTORE RETURN REVOKE RIGHT ROLLBACK ROWCOUNT SAVE SCHEMA SELECT
+	SESSION_USER SET SHUTDOWN SOME STATISTICS SYSTEM_USER TABLE TABLESAMPLE THEN TO TOP TRAN TRANSACTION TRIGGER
+	TRUNCATE TRY_CONVERT UNION UNIQUE UNPIVOT UPDATE USE USER VALUES VIEW WAITFOR WHEN WHERE WHILE WITH`)
+
+func words(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		set[w] = true
+	}
+	return set
 }

@@ -1,5 +1,7 @@
 package tsql
 
+import "strings"
+
 // Statement is one statement of a batch.
 type Statement interface{ Line() int }
 
@@ -194,3 +196,144 @@ type File struct {
 
 // DatabaseOption is one option of ALTER DATABASE ... SET, upper case.
 type DatabaseOption struct{ Name, Value string }
+
+func readInsert(p *parser, line at) Statement {
+	p.expect("INSERT")
+	p.word("INTO")
+	s := &Insert{at: line, Target: p.name()}
+	p.tableHints()
+	if p.isSymbol("(") && !p.nestedQuery() {
+		s.Columns = p.nameList()
+	}
+	switch {
+	default:
+		p.must(p.is("VALUES", "SELECT", "WITH") || p.isSymbol("("))
+		s.Source = p.query()
+	}
+	return s
+}
+
+func readDelete(p *parser, line at) Statement {
+	p.next()
+	s := &Delete{at: line}
+	p.word("FROM")
+	s.Target = p.name()
+	p.tableHints()
+	if p.word("WHERE") != "" {
+		s.Where = p.expr()
+	}
+	return s
+}
+
+// Statements about the whole server.
+type (
+	// Backup is BACKUP DATABASE or LOG ... TO DISK = 'path'.
+	Backup struct {
+		at
+		Log      bool
+		Database string
+		Path     string
+	}
+	// ResourcePool is CREATE or ALTER RESOURCE POOL, with its options in upper case.
+	ResourcePool struct {
+		at
+		Name    string
+		Alter   bool
+		Options map[string]int64
+	}
+	// ResourceGovernor is ALTER RESOURCE GOVERNOR RECONFIGURE or DISABLE.
+	ResourceGovernor struct {
+		at
+		Action string
+	}
+)
+
+func readBackup(p *parser, line at) Statement {
+	p.next()
+	b := &Backup{at: line, Log: p.expect("DATABASE", "LOG") == "LOG", Database: p.identifier()}
+	p.must(p.phrase("TO DISK"))
+	p.expectSymbol("=")
+	p.must(p.peek().Kind == Text)
+	b.Path = p.next().Text
+	return b
+}
+
+// resourcePool reads what follows CREATE or ALTER.
+func (p *parser) resourcePool(line at, alter bool) Statement {
+	s := &ResourcePool{at: line, Name: p.identifier(), Alter: alter, Options: map[string]int64{}}
+	if p.word("WITH") != "" {
+		p.hintList(func(parts []string) {
+			if len(parts) != 3 || parts[1] != "=" || !poolOptions[parts[0]] {
+				panic(syntaxError(p.peek()))
+			}
+			s.Options[parts[0]] = int64(atoi(parts[2]))
+		})
+	}
+	return s
+}
+
+var poolOptions = words(`MIN_CPU_PERCENT MAX_CPU_PERCENT CAP_CPU_PERCENT MIN_MEMORY_PERCENT MAX_MEMORY_PERCENT
+	MIN_IOPS_PER_VOLUME MAX_IOPS_PER_VOLUME`)
+
+func (p *parser) resourceGovernor(line at) Statement {
+	return &ResourceGovernor{at: line, Action: strings.ToUpper(p.expect("RECONFIGURE", "DISABLE"))}
+}
+
+// CreateProcedure is CREATE PROCEDURE.
+type CreateProcedure struct {
+	at
+	Name       Name
+	Parameters []Declaration // with their defaults
+	Native     bool          // NATIVE_COMPILATION: its body is one atomic block
+	Body       []Statement
+}
+
+func (p *parser) createProcedure(line at) Statement {
+	p.expect("PROCEDURE", "PROC")
+	s := &CreateProcedure{at: line, Name: p.name()}
+	p.parameters(s)
+	if p.word("WITH") != "" {
+		p.procedureOptions(s)
+	}
+	p.expect("AS")
+	if s.Native {
+		p.must(p.phrase("BEGIN ATOMIC WITH"))
+		p.hintList(nil)
+		s.Body = p.blockUntil("END")
+		p.expect("END")
+	} else {
+		s.Body = p.statements()
+	}
+	for p.symbol(";") {
+	}
+	p.end()
+	return s
+}
+
+func (p *parser) parameters(s *CreateProcedure) {
+	bracketed := p.symbol("(")
+	for p.peek().Kind == Variable {
+		s.Parameters = append(s.Parameters, p.declaration())
+		if !p.symbol(",") {
+			break
+		}
+	}
+	if bracketed {
+		p.expectSymbol(")")
+	}
+}
+
+func (p *parser) procedureOptions(s *CreateProcedure) {
+	for {
+		switch p.expect("NATIVE_COMPILATION", "SCHEMABINDING", "EXECUTE", "EXEC", "RECOMPILE") {
+		case "NATIVE_COMPILATION":
+			s.Native = true
+		case "EXECUTE", "EXEC":
+			p.expect("AS")
+			p.expect("OWNER", "CALLER", "SELF")
+		}
+		if !p.symbol(",") {
+			return
+		}
+	}
+}

@@ -1,8 +1,13 @@
 package vcenter
 
 import (
+	"fmt"
 	"log"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -10,6 +15,7 @@ import (
 
 	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/scenario"
+	"vnuma.dev/lab/internal/vmlog"
 	"vnuma.dev/lab/internal/vnuma"
 )
 
@@ -217,4 +223,141 @@ func (m *machine) after(delay time.Duration, work func(*simulator.Context)) {
 			}
 		})
 	})
+}
+
+const (
+	logName  = "vmware.log"
+	keptLogs = 6 // older ones, vmware-1.log the newest of them
+)
+
+// logFolder is the VM's log directory as a path on the datastore.
+func (m *machine) logFolder() string {
+	_, folder, _ := strings.Cut(m.Config.Files.LogDirectory, "] ")
+	return folder
+}
+
+// writeLog starts the vmware.log of this power-on; the previous one becomes vmware-1.log. found is the
+// extraConfig at power-on, stored what power-on added.
+func (m *machine) writeLog(shape vnuma.VM, clients []int, found, stored map[string]string, faults *injector) {
+	missing := faults.take(scenario.LogMissing, m.scenario, m.boot.Number) != nil
+	stale := faults.take(scenario.LogStale, m.scenario, m.boot.Number) != nil
+	file := filepath.Join(m.lab.storage, m.logFolder(), logName)
+	if stale {
+		return
+	}
+	rotate(file)
+	if missing {
+		return
+	}
+	product := m.host().Config.Product
+	text := vmlog.Text(vmlog.PowerOn{
+		At: m.boot.PoweredOnAt, Release: m.host().release, Version: product.Version, Build: product.Build, Name: m.Name,
+		VCPUs: m.boot.VCPUs, Sockets: m.boot.Sockets, CoresPerSocket: m.boot.CoresPerSocket, MemoryMB: m.boot.MemoryMB,
+		Sizes: sizesOf(m.boot.Nodes), Clients: clients,
+		HotAdd: shape.CPUHotAdd, ExposeOnHotAdd: shape.ExposeOnHotAdd, ExtraConfig: found, Stored: stored,
+	})
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		log.Printf("%s: %v", m.scenario.Path(), err)
+	}
+}
+
+func sizesOf(nodes [][]int) []int {
+	sizes := make([]int, len(nodes))
+	for i, node := range nodes {
+		sizes[i] = len(node)
+	}
+	return sizes
+}
+
+// rotate makes room for a new log and keeps some older ones.
+func rotate(file string) {
+	numbered := func(number int) string {
+		return strings.TrimSuffix(file, ".log") + fmt.Sprintf("-%d.log", number)
+	}
+	for number := keptLogs - 1; number > 0; number-- {
+		os.Rename(numbered(number), numbered(number+1)) // fails where there are fewer
+	}
+	os.Rename(file, numbered(1))
+}
+
+// addresses are what Tools report: the one on which the guest's SQL Server listens, unless the scenario sets others.
+func (m *machine) addresses() []string {
+	if m.scenario.Around.GuestAddresses != nil || m.service == nil {
+		return m.scenario.Around.GuestAddresses
+	}
+	address, _, err := net.SplitHostPort(m.service.Addr())
+	if err != nil { // it comes from a listener
+		panic(err)
+	}
+	return []string{address}
+}
+
+// network is the guest's one network card with these addresses.
+func network(addresses []string) []types.GuestNicInfo {
+	card := types.GuestNicInfo{
+		Network: "VM Network", IpAddress: addresses, MacAddress: "00:50:56:00:00:01", Connected: true, DeviceConfigId: 4000,
+		IpConfig: &types.NetIpConfigInfo{},
+	}
+	for _, address := range addresses {
+		card.IpConfig.IpAddress = append(card.IpConfig.IpAddress, types.NetIpConfigInfoIpAddress{
+			IpAddress: address, PrefixLength: 8, State: string(types.NetIpConfigInfoIpAddressStatusPreferred),
+		})
+	}
+	return []types.GuestNicInfo{card}
+}
+
+func powerState(state types.VirtualMachinePowerState) []types.PropertyChange {
+	return []types.PropertyChange{
+		{Name: "runtime.powerState", Val: state},
+		{Name: "summary.runtime.powerState", Val: state},
+	}
+}
+
+// guestOff is what vCenter shows of a guest without running Tools: nothing remains of an earlier boot.
+func guestOff() []types.PropertyChange {
+	return []types.PropertyChange{
+		{Name: "guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsNotRunning)},
+		{Name: "guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsNotRunning},
+		{Name: "guest.toolsVersionStatus2", Val: string(types.VirtualMachineToolsVersionStatusGuestToolsCurrent)},
+		{Name: "guest.guestState", Val: string(types.VirtualMachineGuestStateNotRunning)},
+		{Name: "guest.guestOperationsReady", Val: false},
+		{Name: "guest.ipAddress", Val: ""},
+		{Name: "guest.net", Val: []types.GuestNicInfo(nil)},
+		{Name: "guest.hostName", Val: ""},
+		{Name: "guestHeartbeatStatus", Val: types.ManagedEntityStatusGray},
+		{Name: "summary.guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsNotRunning)},
+		{Name: "summary.guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsNotRunning},
+		{Name: "summary.guest.ipAddress", Val: ""},
+		{Name: "summary.guest.hostName", Val: ""},
+	}
+}
+
+func (m *machine) guestRunning() []types.PropertyChange {
+	os := m.host().guestOS()
+	hostName := strings.ToUpper(m.Name)
+	if m.scenario.Around.GuestName != "" {
+		hostName = m.scenario.Around.GuestName
+	}
+	addresses, first := m.addresses(), ""
+	if len(addresses) > 0 {
+		first = addresses[0]
+	}
+	return []types.PropertyChange{
+		{Name: "guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)},
+		{Name: "guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsOk},
+		{Name: "guest.guestState", Val: string(types.VirtualMachineGuestStateRunning)},
+		{Name: "guest.guestOperationsReady", Val: true},
+		{Name: "guest.guestId", Val: string(os.id)},
+		{Name: "guest.guestFamily", Val: string(types.VirtualMachineGuestOsFamilyWindowsGuest)},
+		{Name: "guest.guestFullName", Val: os.name},
+		{Name: "guest.ipAddress", Val: first},
+		{Name: "guest.net", Val: network(addresses)},
+		{Name: "guest.hostName", Val: hostName},
+		{Name: "guestHeartbeatStatus", Val: types.ManagedEntityStatusGreen},
+		{Name: "summary.guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)},
+		{Name: "summary.guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsOk},
+		{Name: "summary.guest.guestFullName", Val: os.name},
+		{Name: "summary.guest.ipAddress", Val: first},
+		{Name: "summary.guest.hostName", Val: hostName},
+	}
 }

@@ -1,10 +1,20 @@
 package vcenter
 
 import (
+	"bytes"
 	"cmp"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/scenario"
@@ -176,4 +186,245 @@ func (in *injector) sqlFaults(vm scenario.VM, boot int) guest.Faults {
 	}
 	faults.PortsElsewhere = in.take(scenario.PortsElsewhere, vm, boot) != nil
 	return faults
+}
+
+// writes are the methods that transient faults hit unless they name another.
+var writes = []string{"ReconfigVM_Task", "PowerOnVM_Task", "PowerOffVM_Task"}
+
+// refused reports the fault that a call returns instead of being carried out.
+func (s *Server) refused(method *simulator.Method) types.BaseMethodFault {
+	m := s.machines[method.This]
+	if m != nil && s.faults.call(scenario.TaskInProgress, m, method.Name) {
+		return &types.TaskInProgress{Task: s.tasks.reference()}
+	}
+	return nil
+}
+
+// hostLost is the fault of a task whose host did not respond.
+func (m *machine) hostLost(method string) *refusal {
+	if m.lab.faults.call(scenario.HostCommunication, m, method) {
+		return &refusal{fault: &types.HostCommunication{}, message: "Unable to communicate with the remote host, since it is disconnected."}
+	}
+	return nil
+}
+
+// settling is the fault of a task while ESXi still cleans up after the VM's shutdown.
+func (m *machine) settling(method string) *refusal {
+	if m.lab.faults.call(scenario.InvalidState, m, method) {
+		return &refusal{fault: &types.InvalidState{}, message: "The operation is not allowed in the current state."}
+	}
+	return nil
+}
+
+// datastoreFull reports whether the VM's files can grow no further.
+func (m *machine) datastoreFull() bool {
+	return m.lab.faults.take(scenario.DatastoreFull, m.scenario, int(m.boots.Load())+1) != nil
+}
+
+// interrupting answers HTTP requests, or fails as networks and proxies do if a fault demands it.
+func (s *Server) interrupting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || !s.faults.has(scenario.Unavailable, scenario.AnswerLost) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		method, m := s.called(body)
+		switch {
+		case s.struck(scenario.Unavailable, method, m):
+			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
+		case s.struck(scenario.AnswerLost, method, m):
+			next.ServeHTTP(&discarded{header: http.Header{}}, r)
+			panic(http.ErrAbortHandler) // closes the connection without an answer
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// struck looks for a fault that hits this call: of the VM that is called, or of any VM for calls of
+// other objects where the fault names their method.
+func (s *Server) struck(kind, method string, m *machine) bool {
+	if m != nil {
+		return s.faults.call(kind, m, method)
+	}
+	for _, any := range s.order {
+		if s.faults.named(kind, any, method) {
+			return true
+		}
+	}
+	return false
+}
+
+var call = regexp.MustCompile(`<(?:\w+:)?Body[^>]*>\s*<(?:\w+:)?(\w+)[^>]*>\s*<(?:\w+:)?_this[^>]*>([^<]+)<`)
+
+// called is a SOAP request's method, and the VM that it is called on if it is one.
+func (s *Server) called(body []byte) (string, *machine) {
+	found := call.FindSubmatch(body)
+	if found == nil {
+		return "", nil
+	}
+	vm := types.ManagedObjectReference{Type: "VirtualMachine", Value: strings.TrimSpace(string(found[2]))}
+	return string(found[1]), s.machines[vm]
+}
+
+// discarded is an answer that is never sent.
+type discarded struct{ header http.Header }
+
+func (d *discarded) Header() http.Header         { return d.header }
+func (d *discarded) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discarded) WriteHeader(int)             {}
+
+// restart makes vCenter unavailable for a while: connections are refused, sessions lost. Operations that
+// have started on the hosts continue.
+func (s *Server) restart(away time.Duration) {
+	s.tell(Event{"event": "vcenter_down", "seconds": away.Seconds()})
+	s.endSessions()
+	s.serving.Lock()
+	s.http.Close()
+	s.serving.Unlock()
+	time.AfterFunc(away, func() {
+		s.serving.Lock()
+		defer s.serving.Unlock()
+		if s.closed {
+			return
+		}
+		listener, err := net.Listen("tcp", s.address.String())
+		if err != nil {
+			s.tell(Event{"event": "vcenter_lost", "reason": err.Error()})
+			return
+		}
+		s.listen(listener)
+		s.tell(Event{"event": "vcenter_up"})
+	})
+}
+
+// meddle does, some time after a power-on, what others do to a VM under study: DRS migrates it,
+// or a colleague changes it.
+func (m *machine) meddle(faults *injector, boot int) {
+	if fault := faults.take(scenario.VMMoved, m.scenario, boot); fault != nil {
+		m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { m.migrate(ctx, fault.To) })
+	}
+	if fault := faults.take(scenario.VMChanged, m.scenario, boot); fault != nil {
+		m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { m.changeByHand(ctx, fault.CPUReservation) })
+	}
+	if m.isOn() {
+		if fault := faults.take(scenario.QuestionRunning, m.scenario, boot); fault != nil {
+			m.after(seconds(fault.Seconds), m.stop)
+		}
+	}
+	if fault := faults.take(scenario.HostMaintenance, m.scenario, boot); fault != nil {
+		m.after(seconds(fault.Seconds), func(*simulator.Context) { m.lab.enterMaintenance(m.host()) })
+	}
+	if fault := faults.take(scenario.HostDisconnected, m.scenario, boot); fault != nil {
+		m.after(seconds(fault.Seconds), func(*simulator.Context) { m.lab.disconnect(m.host()) })
+	}
+}
+
+// enterMaintenance starts maintenance mode: the host is in it once no VM of the host is on, and the task runs
+// until then.
+func (s *Server) enterMaintenance(h *host) {
+	task := s.newTask(h.Self, "enterMaintenanceModeTask")
+	s.registry.Put(task)
+	h.entering.Store(task)
+	s.setHost(h, "recentTask", append(slices.Clone(h.RecentTask), task.Self))
+	s.tell(Event{"event": "host_entering_maintenance", "host": h.want.Name})
+	s.emptied(h)
+}
+
+// emptied completes maintenance mode when the host's last VM is off.
+func (s *Server) emptied(h *host) {
+	task := h.entering.Load()
+	if task == nil || slices.ContainsFunc(s.order, func(m *machine) bool { return m.host() == h && m.isOn() }) {
+		return
+	}
+	h.entering.Store(nil)
+	s.setHost(h, "runtime.inMaintenanceMode", true)
+	s.finish(task, nil)
+	s.tell(Event{"event": "host_maintenance", "host": h.want.Name})
+}
+
+func (s *Server) disconnect(h *host) {
+	s.setHost(h, "runtime.connectionState", types.HostSystemConnectionStateDisconnected)
+	s.tell(Event{"event": "host_disconnected", "host": h.want.Name})
+}
+
+func (s *Server) setHost(h *host, property string, value any) {
+	s.registry.AtomicUpdate(s.context(), h.HostSystem, []types.PropertyChange{{Name: property, Val: value}})
+}
+
+// writtenByOthers is what hostd, a backup or Tools write to a VM just after its shutdown: a key
+// that no study sets, and a new changeVersion.
+func (m *machine) writtenByOthers(ctx *simulator.Context) {
+	if m.isOn() || m.lab.faults.take(scenario.KeysWritten, m.scenario, int(m.boots.Load())+1) == nil {
+		return
+	}
+	m.storeKeys(ctx, map[string]string{"guestinfo.written": m.nextChangeVersion()})
+	m.lab.tell(Event{"event": "keys_written", "vm": m.Name, "path": m.scenario.Path()})
+}
+
+// migrate moves the VM as DRS or a vMotion would. A running VM with CPU affinity stays
+// (AffinityConfigured), and so does one whose DRS override says so.
+func (m *machine) migrate(ctx *simulator.Context, to string) {
+	target := m.lab.hostNamed(to)
+	stays := ""
+	switch {
+	case target == m.host():
+		stays = "it is there already"
+	case m.isOn() && len(m.affinity()) > 0:
+		stays = "it has CPU affinity"
+	case m.drsDisabled():
+		stays = "its DRS override is disabled"
+	}
+	if stays != "" {
+		m.lab.tell(Event{"event": "not_moved", "vm": m.Name, "path": m.scenario.Path(), "to": to, "reason": stays})
+		return
+	}
+	from := m.host().want.Name
+	m.moveTo(ctx, target)
+	m.lab.tell(Event{"event": "moved", "vm": m.Name, "path": m.scenario.Path(), "from": from, "to": to})
+}
+
+// moveTo registers the VM at another host, and in its resource pool.
+func (m *machine) moveTo(ctx *simulator.Context, target *host) {
+	registry, from := m.lab.registry, m.host()
+	registry.RemoveReference(ctx, from.HostSystem, &from.Vm, m.Self)
+	registry.AppendReference(ctx, target.HostSystem, &target.Vm, m.Self)
+	m.at.Store(target)
+	pool := *m.lab.compute(target).ResourcePool
+	m.publish(ctx, []types.PropertyChange{
+		{Name: "runtime.host", Val: target.Self},
+		{Name: "summary.runtime.host", Val: target.Self},
+		{Name: "resourcePool", Val: pool},
+	})
+}
+
+// drsDisabled reports whether the VM's own setting prevents DRS from moving it.
+func (m *machine) drsDisabled() bool {
+	cluster, ok := m.lab.registry.Get(*m.host().Parent).(*simulator.ClusterComputeResource)
+	if !ok {
+		return false
+	}
+	config, ok := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
+	return ok && slices.ContainsFunc(config.DrsVmConfig, func(own types.ClusterDrsVmConfigInfo) bool {
+		return own.Key == m.Self && own.Enabled != nil && !*own.Enabled
+	})
+}
+
+// colleague is the user of changes from outside.
+const colleague = `VSPHERE.LOCAL\colleague`
+
+// changeByHand sets a CPU reservation, as a user of the vSphere Client would.
+func (m *machine) changeByHand(ctx *simulator.Context, mhz int64) {
+	spec := &types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}
+	event := Event{"event": "changed", "vm": m.Name, "path": m.scenario.Path(), "cpu_reservation_mhz": mhz}
+	if refused := m.apply(ctx, colleague, spec); refused != nil {
+		event["event"], event["reason"] = "not_changed", refused.message
+	}
+	m.lab.tell(event)
 }

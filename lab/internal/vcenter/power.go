@@ -2,6 +2,8 @@ package vcenter
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -10,6 +12,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"vnuma.dev/lab/internal/scenario"
+	"vnuma.dev/lab/internal/vnuma"
 )
 
 const (
@@ -197,3 +200,181 @@ func (m *machine) rebooted(ctx *simulator.Context) {
 }
 
 func isTrueText(value string) bool { return value == "TRUE" || value == "true" || value == "1" }
+
+// admit returns ESXi's refusal to power on with this configuration on this host, or nil.
+func (m *machine) admit() *refusal {
+	if refused := m.host().admits(); refused != nil {
+		return refused
+	}
+	shape := m.shape()
+	host := m.host().want
+	if shape.VCPUs > host.Threads() {
+		return cannotPowerOn("%d vCPUs on a host with %d logical CPUs.", shape.VCPUs, host.Threads())
+	}
+	if refused := checkTopology(shape); refused != nil {
+		return refused
+	}
+	if slices.Contains(m.scenario.Around.Devices, scenario.Passthrough) && !m.allMemoryReserved() {
+		return memoryNotReserved()
+	}
+	if latencyLevel(m.Config) == types.LatencySensitivitySensitivityLevelHigh {
+		if refused := m.admitLatencySensitive(shape.VCPUs); refused != nil {
+			return refused
+		}
+	}
+	return m.admitMemory(m.memoryReservation())
+}
+
+// admits refuses every power-on on a host that vCenter has lost, or that is in maintenance mode, in which a
+// virtual machine cannot be powered on (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
+func (h *host) admits() *refusal {
+	switch {
+	case h.Runtime.ConnectionState != types.HostSystemConnectionStateConnected:
+		return &refusal{fault: &types.HostNotConnected{}, message: "Unable to communicate with the remote host, since it is disconnected."}
+	case h.Runtime.InMaintenanceMode:
+		return &refusal{fault: &types.InvalidState{}, message: "The operation is not allowed in the current state: the host is in maintenance mode."}
+	}
+	return nil
+}
+
+// admitLatencySensitive requires all memory to be reserved, and a core's clock for each vCPU (vSphere 8.0 Resource
+// Management, "Latency Sensitivity": numVcpus x cpuFrequency).
+func (m *machine) admitLatencySensitive(vcpus int) *refusal {
+	if !m.allMemoryReserved() {
+		return memoryNotReserved()
+	}
+	needed := int64(vcpus) * int64(m.host().want.MHz)
+	if *m.Config.CpuAllocation.Reservation < needed {
+		return cannotPowerOn("Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least %d MHz.", needed)
+	}
+	return nil
+}
+
+func (m *machine) allMemoryReserved() bool {
+	return m.memoryReservation() == int64(m.Config.Hardware.MemoryMB)
+}
+
+// memoryNotReserved refuses a VM whose devices or latency need all of its memory (vSphere 8.0, "Add a PCI Device to a
+// Virtual Machine": all memory must be reserved for DirectPath I/O).
+func memoryNotReserved() *refusal {
+	return cannotPowerOn("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize.")
+}
+
+// checkTopology has the rules for an explicit virtualNuma: it is stored as it is, and an invalid one makes the
+// power-on fail.
+func checkTopology(shape vnuma.VM) *refusal {
+	perNode, perSocket := shape.CoresPerNumaNode, shape.CoresPerSocket
+	switch {
+	case perNode == 0:
+		return nil
+	case shape.AutoCoresPerSocket:
+		return cannotPowerOn("coresPerNumaNode is %d, but cores per socket are automatic.", perNode)
+	case shape.VCPUs%perNode != 0:
+		return cannotPowerOn("%d vCPUs do not divide into nodes of %d.", shape.VCPUs, perNode)
+	case perNode%perSocket != 0 && perSocket%perNode != 0:
+		return cannotPowerOn("coresPerNumaNode %d is neither a multiple nor a divisor of %d cores per socket.", perNode, perSocket)
+	}
+	return nil
+}
+
+// admitMemory refuses a reservation that exceeds what the host has left after other running VMs.
+func (m *machine) admitMemory(reservationMB int64) *refusal {
+	free := m.host().want.MemoryMB() - hypervisorMB
+	for _, other := range m.lab.order {
+		if other != m && other.host() == m.host() {
+			free -= other.reservedWhileOn.Load()
+		}
+	}
+	if reservationMB <= free {
+		return nil
+	}
+	fault := &types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: reservationMB << 20}
+	return &refusal{fault: fault, message: "The host does not have sufficient memory resources to satisfy the reservation."}
+}
+
+// unanswered is what a task's work returns while it waits for a question's answer.
+var unanswered = new(refusal)
+
+// pending is a question that waits for an answer.
+type pending struct {
+	id, text string
+	task     *simulator.Task // nil when no client's task waits for it
+	answered func(ctx *simulator.Context, choice string) *refusal
+}
+
+// blocks is the refusal of whatever is asked of a VM that has a question.
+func (p *pending) blocks() *refusal {
+	message := "The operation is not allowed at the moment because the VM has a question pending: '" + p.text + "'."
+	return &refusal{fault: &types.QuestionPending{Text: p.text}, message: message}
+}
+
+// ask shows a question with its choices, whose keys are their positions.
+func (m *machine) ask(ctx *simulator.Context, text string, usual int32, labels []string, answered func(*simulator.Context, string) *refusal) {
+	boot := m.boots.Load()
+	if !m.isOn() {
+		boot++ // the one to come
+	}
+	m.pending = &pending{id: fmt.Sprint(boot), text: text, answered: answered}
+	choice := types.ChoiceOption{DefaultIndex: usual}
+	for key, label := range labels {
+		described := types.Description{Label: label, Summary: label}
+		choice.ChoiceInfo = append(choice.ChoiceInfo, &types.ElementDescription{Key: fmt.Sprint(key), Description: described})
+	}
+	asked := types.VirtualMachineQuestionInfo{Id: m.pending.id, Text: text, Choice: choice}
+	m.publish(ctx, []types.PropertyChange{{Name: "runtime.question", Val: asked}})
+	m.lab.tell(Event{"event": "question", "vm": m.Name, "path": m.scenario.Path(), "boot": boot})
+}
+
+// asks raises the scenario's question, if any, for the next power-on.
+func (m *machine) asks(ctx *simulator.Context) bool {
+	if m.lab.faults.take(scenario.Question, m.scenario, int(m.boots.Load())+1) == nil {
+		return false
+	}
+	text := "msg.uuid.altered:This virtual machine might have been moved or copied.\n" +
+		"If you don't know, answer \"I Copied It\"."
+	m.ask(ctx, text, 2, []string{"Cancel", "I Moved It", "I Copied It"}, func(ctx *simulator.Context, choice string) *refusal {
+		if choice == "0" {
+			return cannotPowerOn("The operation was cancelled by an answer")
+		}
+		return m.goOn(ctx)
+	})
+	return true
+}
+
+// stop makes a running VM stand still with a question, as one whose datastore is full. Text and choices are those of
+// published support cases.
+func (m *machine) stop(ctx *simulator.Context) {
+	text := "msg.hbacommon.outofspace:There is no more space for virtual disk '" + m.Name + ".vmdk'. You might be able to " +
+		"continue this session by freeing disk space on the relevant volume, and clicking Retry. Click Cancel to terminate this session."
+	m.generation++ // what its boot would do next
+	if m.service != nil {
+		m.service.Pause()
+	}
+	m.ask(ctx, text, 0, []string{"Retry", "Cancel"}, func(ctx *simulator.Context, choice string) *refusal {
+		if m.service != nil {
+			m.service.Resume()
+		}
+		switch {
+		case choice == "1":
+			m.powerOff(ctx)
+		case !m.toolsRunning():
+			m.bootAfter(m.lab.config.Scenario.Boot)
+		}
+		return nil
+	})
+}
+
+// AnswerVM answers the pending question: the operation continues, or is cancelled.
+func (m *machine) AnswerVM(ctx *simulator.Context, req *types.AnswerVM) soap.HasFault {
+	if m.pending == nil || req.QuestionId != m.pending.id {
+		return &methods.AnswerVMBody{Fault_: invalidArgument("questionId", "no such question is pending").soap()}
+	}
+	asked := m.pending
+	m.pending = nil
+	m.publish(ctx, []types.PropertyChange{{Name: "runtime.question"}})
+	refused := asked.answered(ctx, req.AnswerChoice)
+	if asked.task != nil {
+		m.lab.finish(asked.task, refused)
+	}
+	return &methods.AnswerVMBody{Res: new(types.AnswerVMResponse)}
+}

@@ -282,3 +282,104 @@ func filled(total, size int) []int {
 	}
 	return sizes
 }
+
+// Names of the keys that ESXi stores at the first power-on, as they are in a VM's extraConfig.
+const (
+	AutosizeCookie = "numa.autosize.cookie"
+	AutosizeMax    = "numa.autosize.vcpu.maxPerVirtualNode"
+)
+
+// cookieUnit separates the vCPU count in a cookie: published ones read vCPUs x 10000 + 1 in the
+// older format and vCPUs x 10000 + cores per socket x 10 + 2 in the newer. An inference.
+const cookieUnit = 10000
+
+// Store returns the keys that this power-on adds to the VM's extraConfig: none before 6.5, and
+// none when ESXi did not size the nodes itself.
+func Store(release Release, vm VM, layout Layout) map[string]string {
+	if !release.AtLeast(6, 5) || !layout.Autosized {
+		return nil
+	}
+	cookie := vm.VCPUs*cookieUnit + 1
+	if release.AtLeast(7, 0) {
+		cookie = vm.VCPUs*cookieUnit + layout.CoresPerSocket*10 + 2
+	}
+	return map[string]string{
+		AutosizeCookie: strconv.Itoa(cookie),
+		AutosizeMax:    strconv.Itoa(layout.Sizes[0]),
+	}
+}
+
+// VCPUs numbers the vCPUs of each node in order: sizes 2, 2 become {0 1} {2 3}.
+func VCPUs(sizes []int) [][]int {
+	nodes := make([][]int, len(sizes))
+	next := 0
+	for i, size := range sizes {
+		for range size {
+			nodes[i] = append(nodes[i], next)
+			next++
+		}
+	}
+	return nodes
+}
+
+// Place chooses the physical NUMA node for each vNUMA node. With CPU affinity it is the one with the
+// node's share of the affinity set; without, every node goes to the least loaded one of those
+// allowed (none named: all). cpus are the logical CPUs of each physical node; load the vCPUs already
+// placed there.
+func Place(sizes []int, affinity []int32, cpus [][]int, load, allowed []int) []int {
+	if len(affinity) > 0 {
+		return placeByAffinity(sizes, affinity, cpus)
+	}
+	placed := make([]int, len(sizes))
+	load = slices.Clone(load)
+	for i, size := range sizes {
+		placed[i] = leastLoaded(load, allowed)
+		load[placed[i]] += size
+	}
+	return placed
+}
+
+func leastLoaded(load, allowed []int) int {
+	best := -1
+	for node := range load {
+		if len(allowed) > 0 && !slices.Contains(allowed, node) {
+			continue
+		}
+		if best < 0 || load[node] < load[best] {
+			best = node
+		}
+	}
+	return max(best, 0)
+}
+
+func placeByAffinity(sizes []int, affinity []int32, cpus [][]int) []int {
+	sorted := slices.Sorted(slices.Values(affinity))
+	total := 0
+	for _, size := range sizes {
+		total += size
+	}
+	placed := make([]int, len(sizes))
+	first := 0
+	for i, size := range sizes {
+		share := sorted[first*len(sorted)/total : (first+size)*len(sorted)/total]
+		placed[i] = mostOf(share, cpus)
+		first += size
+	}
+	return placed
+}
+
+func mostOf(share []int32, cpus [][]int) int {
+	best, most := 0, -1
+	for node, ids := range cpus {
+		count := 0
+		for _, cpu := range share {
+			if slices.Contains(ids, int(cpu)) {
+				count++
+			}
+		}
+		if count > most {
+			best, most = node, count
+		}
+	}
+	return best
+}
