@@ -8,6 +8,7 @@ require (
 	github.com/vmware/govmomi v0.56.0
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/crypto v0.52.0
+	golang.org/x/text v0.41.0
 	mvdan.cc/sh/v3 v3.12.0
 )
 
@@ -19,6 +20,5 @@ require (
 	github.com/jcmturner/rpc/v2 v2.0.3 // indirect
 	golang.org/x/net v0.54.0 // indirect
 	golang.org/x/sys v0.45.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

@@ -20,40 +20,9 @@ const moneyScale = 10000
 
 func failConversion(v any, t tds.Type) error {
 	if s, ok := v.(string); ok {
-		switch {
-		case isTime(t.Kind):
-			return tsql.Errorf(241, 0, "Conversion failed when converting date and/or time from character string.")
-		case t.Kind == tds.KindUniqueIdentifier:
-			return tsql.Errorf(8169, 0, "Conversion failed when converting from a character string to uniqueidentifier.")
-		case t.Kind == tds.KindDecimal, t.Kind == tds.KindFloat:
-			return tsql.Errorf(8114, 0, "Error converting data type nvarchar to %s.", typeName(t))
-		}
 		return tsql.Errorf(245, 0, "Conversion failed when converting the nvarchar value '%s' to data type %s.", s, typeName(t))
 	}
-	return tsql.Errorf(529, 0, "Explicit conversion from data type %s to %s is not allowed.", valueTypeName(v), typeName(t))
-}
-
-// valueTypeName names the type of a value for messages.
-func valueTypeName(v any) string {
-	switch v.(type) {
-	case int64:
-		return "int"
-	case bool:
-		return "bit"
-	case float64:
-		return "float"
-	case time.Time:
-		return "datetime"
-	case []byte:
-		return "varbinary"
-	case [16]byte:
-		return "uniqueidentifier"
-	case tds.Decimal:
-		return "numeric"
-	case tds.Money:
-		return "money"
-	}
-	return "nvarchar"
+	return tsql.Errorf(529, 0, "Explicit conversion of %v to %s is not allowed.", v, typeName(t))
 }
 
 // convert converts a value to a type, or fails as SQL Server would.
@@ -277,7 +246,7 @@ func toText(v any) (string, error) {
 	case []byte:
 		return tds.DecodeUTF16(v), nil
 	}
-	return "", tsql.Errorf(529, 0, "Explicit conversion from data type %s to nvarchar is not allowed.", valueTypeName(v))
+	return "", failConversion(v, typeSysname)
 }
 
 var timeLayouts = []string{

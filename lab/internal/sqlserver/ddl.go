@@ -90,9 +90,6 @@ func (b *batch) addColumn(t *table, def tsql.ColumnDef) error {
 	c := tableColumn{column: column{name: def.Name, nullable: def.Nullable}, def: def}
 	var err error
 	if c.typ, err = resolveType(def.Type, 1); err != nil {
-		if failure := asSQL(err, 0); failure.Number == 243 {
-			err = tsql.Errorf(2715, def.Type.Line, "Column, parameter, or variable #%d: Cannot find data type %s.", len(t.columns)+1, def.Type.Name)
-		}
 		return err
 	}
 	if def.Default != nil {

@@ -72,7 +72,7 @@ func TestTheEndOfACall(t *testing.T) {
 	c := login(t, server)
 	request := appendText(bytes.Clone(headers), "dbo.p")
 	c.send(packetRPC, append(request, 0, 0))
-	want := done(0xFF, 0x11, 0xC5, 3) + info(3612) + "79faffffff" +
+	want := done(0xFF, 0x11, 0xC4, 3) + info(3612) + "79faffffff" +
 		"ac0000" + "0240006f00" + "01" + "00000000" + "0000" + "2604" + "0401000000" + done(0xFE, 0, 0, 0)
 	if got := hex.EncodeToString(c.receive()); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
