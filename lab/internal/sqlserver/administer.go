@@ -170,7 +170,6 @@ func (b *batch) backup(st *tsql.Backup) error {
 	case !strings.EqualFold(strings.TrimSuffix(st.Path, ":"), "NUL"):
 		return tsql.Unmodelled(st.Line(), "BACKUP %s to %s: only to NUL", kind, st.Path)
 	}
-	db.backedUp = true
 	b.s.rowCount = 0
 	b.info(tds.Message{Number: 3014, State: 1, Class: 0, Line: int32(st.Line()),
 		Text: "BACKUP " + kind + " successfully processed 300 pages in 0.010 seconds (234.375 MB/sec)."})

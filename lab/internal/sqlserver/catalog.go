@@ -20,7 +20,6 @@ type database struct {
 	files      []tsql.File
 	options    map[string]string // ALTER DATABASE ... SET, upper case
 	nextID     int
-	backedUp   bool            // since it has been in the full recovery model
 	pool       int             // resource pool that it is bound to, 0 = none
 	populate   func(*database) // fills a database on its first use
 }

@@ -79,14 +79,11 @@ func targetColumns(t *table, names []string) ([]int, error) {
 		}
 		return out, nil
 	}
-	seen := map[int]bool{}
 	for _, name := range names {
 		i := t.place(name)
-		switch {
-		case i < 0:
+		if i < 0 {
 			return nil, tsql.Errorf(207, 0, "Invalid column name '%s'.", name)
 		}
-		seen[i] = true
 		out = append(out, i)
 	}
 	return out, nil

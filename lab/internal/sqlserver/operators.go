@@ -44,11 +44,9 @@ func (c *compiler) arithmetic(x *tsql.Arith) (scalar, error) {
 func arithmetic(op string, left, right scalar) (scalar, error) {
 	top := unify(left.typ, right.typ)
 	switch {
-	case op == "+" && (isText(top.Kind)):
+	case op == "+" && isText(top.Kind):
 		return concatenation(left, right, top), nil
-	}
-	switch {
-	case isInteger(top.Kind):
+	case isInteger(top.Kind) && top.Kind != tds.KindBit:
 		return numeric(op, left, right, top, integerOp), nil
 	case top.Kind == tds.KindMoney:
 		return numeric(op, left, right, top, moneyOp), nil
@@ -78,17 +76,11 @@ func integerOp(op string, x, y any, t tds.Type) (any, error) {
 	if errA != nil || errB != nil {
 		return nil, overflow(t)
 	}
-	n, err := integerArithmetic(op, a, b, t)
-	if t.Kind == tds.KindBit {
-		return n != 0, err
-	}
-	return n, err
+	return integerArithmetic(op, a, b, t)
 }
 
 func moneyOp(op string, x, y any, t tds.Type) (any, error) {
 	a, b := x.(tds.Money), y.(tds.Money)
-	switch op {
-	}
 	if b == 0 && op != "*" {
 		return nil, divideByZero()
 	}
@@ -132,9 +124,6 @@ func concatenation(left, right scalar, t tds.Type) scalar {
 	wide.Size = -1
 	left, right = converted(left, wide), converted(right, wide)
 	return ofBoth(left, right, t, func(a, b any) (any, error) {
-		if x, ok := a.([]byte); ok {
-			return append(append([]byte(nil), x...), b.([]byte)...), nil
-		}
 		return a.(string) + b.(string), nil
 	})
 }
@@ -264,12 +253,10 @@ func rangeOf(k tds.Kind) (least, most int64) {
 
 // inRange checks that a type holds a number.
 func inRange(n int64, t tds.Type) error {
-	least, most := rangeOf(t.Kind)
-	switch {
-	case n >= least && n <= most:
-		return nil
+	if least, most := rangeOf(t.Kind); n < least || n > most {
+		return overflow(t)
 	}
-	return overflow(t)
+	return nil
 }
 
 // integerArithmetic works on 64 bits and checks the range of the type.

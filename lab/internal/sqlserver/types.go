@@ -94,10 +94,6 @@ func isNumeric(k tds.Kind) bool {
 	return isInteger(k) || k == tds.KindMoney || k == tds.KindDecimal || k == tds.KindFloat
 }
 
-func isTime(k tds.Kind) bool {
-	return k == tds.KindDateTime || k == tds.KindDateTime2 || k == tds.KindDate
-}
-
 // unify is the type that can represent values of both, as for CASE, COALESCE and UNION.
 func unify(a, b tds.Type) tds.Type {
 	if rank(a.Kind) < rank(b.Kind) {

@@ -86,11 +86,8 @@ func (p *parser) index(x IndexDef) IndexDef {
 		x.Columns = p.nameList()
 	}
 	if p.word("WITH") != "" {
-		p.hintList(func(parts []string) {
-			if len(parts) == 3 && parts[0] == "BUCKET_COUNT" {
-				x.BucketCount = int64(atoi(parts[2]))
-			}
-		})
+		p.hintList(nil)
+
 	}
 	return x
 }

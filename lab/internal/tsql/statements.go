@@ -172,13 +172,12 @@ type ColumnDef struct {
 
 // IndexDef is an index, primary key or unique constraint.
 type IndexDef struct {
-	Name        string
-	Columns     []string
-	Primary     bool
-	Unique      bool
-	Hash        bool
-	Clustered   bool
-	BucketCount int64
+	Name      string
+	Columns   []string
+	Primary   bool
+	Unique    bool
+	Hash      bool
+	Clustered bool
 }
 
 // Filegroup is a filegroup of a database.

