@@ -70,11 +70,12 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 	return nil, nil
 }
 
-// beyondTheLab are methods by which a VM would bypass the lab's rules, and HasPrivilegeOnEntity, whose
-// answer loses its `false` elements in the simulator's encoding (HasPrivilegeOnEntities replaced it).
+// beyondTheLab are methods by which a VM would bypass the lab's rules; esxcli, whose object makes the simulator's later
+// searches fail; and HasPrivilegeOnEntity, whose answer loses its `false` elements in the simulator's encoding
+// (HasPrivilegeOnEntities replaced it).
 var beyondTheLab = []string{
 	"CloneVM_Task", "CreateVM_Task", "Destroy_Task", "HasPrivilegeOnEntity", "InstantClone_Task", "MigrateVM_Task", "PowerOnMultiVM_Task",
-	"RegisterVM_Task", "RelocateVM_Task", "RevertToCurrentSnapshot_Task", "RevertToSnapshot_Task", "StandbyGuest",
+	"RegisterVM_Task", "RelocateVM_Task", "RetrieveManagedMethodExecuter", "RevertToCurrentSnapshot_Task", "RevertToSnapshot_Task", "StandbyGuest",
 	"SuspendVM_Task", "UnregisterVM", "MarkAsTemplate", "ImportVApp", "CustomizeVM_Task",
 }
 
