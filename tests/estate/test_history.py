@@ -185,7 +185,7 @@ def test_the_worst_findings_of_an_estate_are_shown_first(tmp_path: Path) -> None
         "check", "--snapshot", saved(tmp_path, on(0, estate_of("sql-a"))), "--record", "--store", url
     )
     shown = vnuma_here("check", "--history", "--store", url).out
-    words = [line.split()[1] for line in shown.splitlines() if line.startswith("unchanged")]
+    words = [line.split()[1] for line in shown.splitlines() if line.startswith("found")]
     assert words == sorted(words, key=["block", "warn", "info"].index)
     assert {"block", "info"} <= set(words)
 

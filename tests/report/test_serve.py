@@ -121,7 +121,8 @@ def test_the_estate_page_shows_open_findings_and_for_how_long(site: Site) -> Non
     page = Outline(site.page("/estate")).text
 
     assert "vcsa01" in page
-    assert "block T11" in page
+    assert "2 found by the first check" in page
+    assert "T11 CPU hot-add hides NUMA from the guest block" in page
     assert "2026-11-20" in page
 
 

@@ -286,18 +286,24 @@ def _hard_off(study: Study) -> str:
 
 
 def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
-    """The number of findings, and in full either the blocking ones or all."""
+    """The number of findings with the first words of each, and in full either the blocking ones or all."""
     count = {level: sum(f.severity == level for f in findings) for level in ("block", "warn", "info")}
-    ids = " ".join(dict.fromkeys(finding.id for finding in findings))
-    lines = [f"Checks   {count['block']} block, {count['warn']} warn: {ids}" if findings else "Checks   none"]
-    if findings and not checks:
-        lines.append("         in full: vnuma plan STUDY --checks")
+    more = "" if checks else "; in full: vnuma plan STUDY --checks"
+    lines = [f"Checks   {count['block']} block, {count['warn']} warn{more}" if findings else "Checks   none"]
+    if not checks:
+        heads = (f"{one.id}  {first_words(one)}" for one in findings if one.severity != "block")
+        lines += [f"         {filled(head, width() or 80, then=' ' * 14)}" for head in dict.fromkeys(heads)]
     for finding in findings:
         if checks or finding.severity == "block":
             lines.append(f"{sign(finding.severity) or '  '}{finding.severity:5} {finding.id}  {finding.what}")
             if finding.fix:
                 lines.append(f"             fix: {finding.fix}")
     return lines
+
+
+def first_words(finding: Finding) -> str:
+    """What it is, without its observed values."""
+    return finding.what.partition(": ")[0].partition(". ")[0]
 
 
 def closing_line(findings: Sequence[Finding], start: str) -> str:

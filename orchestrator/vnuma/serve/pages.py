@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
-from vnuma.checks.check_history import History
+from vnuma.checks.check_history import History, StandingFinding
+from vnuma.checks.rules.catalogue import BY_ID
 from vnuma.engine.run.progress import Away, CellProgress, CellWord, Progress, VmProgress, line_of
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
@@ -189,8 +190,24 @@ def _lines(view: View) -> list[tuple[Progress, object]]:
 
 
 def _estate(found: Sequence[History]) -> tuple[str, str | None]:
-    text = _filled("estate_found", found=found, how_long=how_long, most=MOST, counted=counted)
+    text = _filled(
+        "estate_found",
+        found=found,
+        how_long=how_long,
+        most=MOST,
+        counted=counted,
+        by_rule=_by_rule,
+        title_of=lambda rule: BY_ID[rule].title if rule in BY_ID else "",
+    )
     return text, next((one.simulated for one in found if one.simulated), None)
+
+
+def _by_rule(items: Sequence[StandingFinding]) -> Iterable[tuple[str, Sequence[StandingFinding]]]:
+    """The findings of each rule, the worst rule first as they are."""
+    found: dict[str, list[StandingFinding]] = {}
+    for item in items:
+        found.setdefault(item.rule, []).append(item)
+    return found.items()
 
 
 def _value(value: object) -> str:

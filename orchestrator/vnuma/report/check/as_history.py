@@ -23,8 +23,13 @@ def lines(history: History) -> Iterator[str]:
     first, last = _day(history.checks[0].read_at), _day(history.until)
     days = f"on {first}" if first == last else f"from {first} to {last}"
     yield f"{history.source}: {counted(len(history.checks), 'check')} {days}"
-    yield f"since {history.since:%Y-%m-%d %H:%M} UTC: {counts}"
-    for state, findings in history.by_state.items():
+    first_check = len(history.checks) == 1
+    if first_check:
+        yield f"the first check: {counted(len(history.unchanged), 'finding')}"
+    else:
+        yield f"since {history.since:%Y-%m-%d %H:%M} UTC: {counts}"
+    for word, findings in history.by_state.items():
+        state = "found" if first_check else word
         for item in findings[:MOST]:
             where = f"{item.severity:6}{item.rule:4} {item.kind} {item.name}"
             yield f"{state:10}{where}  {how_long(item, history)}"
