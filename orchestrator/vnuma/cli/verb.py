@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
@@ -66,8 +66,28 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
+_METAVARS: Mapping[str, str] = {
+    **dict.fromkeys(("int", "float"), "NUMBER"),
+    **dict.fromkeys(("str", "list[str]"), "TEXT"),
+    **dict.fromkeys(("Path", "list[Path]"), "PATH"),
+}
+"""What an option or argument without a word of its own takes."""
+
+
+def _no_type(ctx: Any) -> str:
+    """In place of an argument's type, which its word and its help say better."""
+    return ""
+
+
 class Verb(TyperCommand):
-    """A verb, whose help has each example as a command to copy."""
+    """A verb, whose help has each example as a command to copy, and words for what an option takes."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for one in self.params:
+            one.metavar = one.metavar or _METAVARS.get(one.bare_type())
+            if one.param_type_name == "argument" and not one.type_descriptor.is_choice:
+                one.display_type_rich = _no_type
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the description, then the examples: a long one continues after a backslash."""

@@ -395,6 +395,15 @@ def test_examples_in_help_can_be_copied(columns: int) -> None:
     )
 
 
+@pytest.mark.parametrize("verb", ["check", "doctor", "predict", "evidence"])
+def test_help_has_words_for_what_options_take(verb: str) -> None:
+    """Not Python's types; choices stay."""
+    shown = vnuma_here(verb, "--help").out
+
+    assert "<auto|always|never>" in shown
+    assert not re.search(r"<(int|str|float|list|path)", shown)
+
+
 def test_verbs_of_a_group_show_their_examples_as_commands_too() -> None:
     """As the verbs beside the group do."""
     assert "  vnuma lab up esxi8-default\n" in vnuma_here("lab", "up", "--help").out
