@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from vnuma.cli.options import ReadRunArgument, StoreOption, opened_run
+from vnuma.cli.options import ReadRunArgument, StoreOption, opened_run, opened_store
 from vnuma.cli.screen import USUAL, echo, note, say, width
 from vnuma.errors import UsageError
 
@@ -36,13 +36,24 @@ def results(
             ),
         ),
     ] = False,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            "--history",
+            metavar="STUDY",
+            help="Every run of a study: its differences, and changes of host, build, BIOS and SQL Server.",
+        ),
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Show medians per size and topology, differences from the reference, and the verdicts.
 
     Examples: vnuma results; vnuma results --all; vnuma results quick.4.vnuma.zip;
-    vnuma results quick.4 --format csv --table samples > all.csv
+    vnuma results --history quick; vnuma results quick.4 --format csv --table samples > all.csv
     """
+    if history:
+        echo(_history(history, format_, store), nl=False)
+        return
     from vnuma.report.export.results import as_json
     from vnuma.report.model.model import load_run
     from vnuma.report.tables.csv_export import TABLES
@@ -69,6 +80,17 @@ def results(
     if not everything:
         shown = loaded.argument
         note(f"More    vnuma results {shown} --all    vnuma report {shown}")
+
+
+def _history(study: str, format_: str, store: str | None) -> str:
+    """The table as text. Raises UsageError for JSON, which each run's results have."""
+    from vnuma.report.model.grid import as_csv, as_markdown, as_screen
+    from vnuma.report.tables.history import study_history
+
+    if format_ == "json":
+        raise UsageError("--history is a table.", fix="vnuma results --history STUDY --format csv")
+    writers = {"table": as_screen, "csv": as_csv, "markdown": as_markdown}
+    return writers[format_](study_history(opened_store(store), study))
 
 
 def _refuse_contradictions(run: str, format_: str, table: str, *, everything: bool) -> None:

@@ -84,7 +84,8 @@ class Verb(TyperCommand):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        for one in self.params:
+        params: list[Any] = self.params  # Typer's own, which have more than Click's
+        for one in params:
             one.metavar = one.metavar or _METAVARS.get(one.bare_type())
             if one.param_type_name == "argument" and not one.type_descriptor.is_choice:
                 one.display_type_rich = _no_type

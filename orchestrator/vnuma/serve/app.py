@@ -63,6 +63,7 @@ def _pages_of(pages: Pages) -> list[Route]:
         Route("/", lambda _: HTMLResponse(pages.runs())),
         Route("/runs/{run}", lambda request: HTMLResponse(pages.run(request.path_params["run"]))),
         Route("/runs/{run}/report", partial(_report, pages)),
+        Route("/studies/{study}", lambda request: HTMLResponse(pages.study(request.path_params["study"]))),
         Route("/compare", partial(_compare, pages)),
         Route("/estate", lambda _: HTMLResponse(pages.estate())),
         Route("/audit", lambda request: HTMLResponse(pages.audit(request.query_params.get("run", "")))),

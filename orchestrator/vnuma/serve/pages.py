@@ -16,6 +16,7 @@ from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
 from vnuma.report.page.comparison_page import compared_html
 from vnuma.report.page.page import environment
+from vnuma.report.tables.history import study_history
 from vnuma.serve.reader import Figures, Kept, Reader, View
 from vnuma.store import audit
 from vnuma.store.tables import utc_now
@@ -86,6 +87,13 @@ class Pages:
     def report(self, name: str) -> str:
         """The run's report. Raises InputError."""
         return self.figures.report(self._run(name).run.id)
+
+    def study(self, name: str) -> str:
+        """Every run of a study, with what changed around them. Raises InputError."""
+        table = study_history(self.reader.store, name)
+        mine = (one.run for one in self.reader.view().runs if one.run.study_name == name)
+        simulated = next((run.simulated for run in mine if run.simulated), None)
+        return _page("study", f"Study {name}", simulated, table=table)
 
     def compare(self, before: str, after: str, allowed: Sequence[str]) -> str:
         """Two runs side by side, or the form for choosing them."""
