@@ -24,6 +24,7 @@ from vnuma.report.comparison.two_runs import (
     Condition,
     as_text,
     compare_runs,
+    pair_answer,
     parse_condition,
     states,
 )
@@ -103,6 +104,9 @@ def test_an_arm_that_became_slower_is_found_and_the_others_are_equivalent(runs: 
     assert slowed.gap is not None
     assert slowed.gap.ratio == pytest.approx(1.05)
     assert next(change for change in pair.changes if change.arm == "1x16").gap is None
+    changed, _, others = pair_answer(pair).partition("; ")
+    assert "4x4 slower" in changed
+    assert all(arm in others for arm in ARMS if arm not in ("1x16", "4x4"))
 
 
 def test_what_changed_for_every_arm_alike_is_no_arm_s_change(runs: Runs) -> None:

@@ -16,7 +16,7 @@ from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT, ControlCheck
 from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.stopping import FIRST_LOOK
-from vnuma.analysis.verdict import Rules, Verdict, Withheld, rules_for
+from vnuma.analysis.verdict import Label, Rules, Verdict, Withheld, rules_for
 from vnuma.analysis.wording import decimals, limits, signed
 from vnuma.errors import InputError, UsageError
 from vnuma.report.model.configuration import configuration
@@ -393,6 +393,7 @@ def as_text(found: Comparison, condition: Condition | None, width: int = WIDTH) 
 
 def _pair(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[tuple[str, str]]:
     """Each sentence about a VM, with the indent of its further lines."""
+    yield pair_answer(pair), ""
     yield f"{pair.after.name}: {' -> '.join(found.names)}, {what_words(found, pair)}", "  "
     broken = "; ".join(item.words for item in pair.differ if item.key)
     yield f"Must agree  {f'differs, as allowed: {broken}' if broken else 'equal'}", " " * 12
@@ -403,6 +404,23 @@ def _pair(found: Comparison, pair: Pair, condition: Condition | None) -> Iterato
         words = gap_words(change.gap, condition)
         own = f"own figures {estimate_words(change.own)}, n = {change.before} and {change.after}"
         yield f"{change.arm:<{longest}}  {words}; {own}", " " * (longest + 2)
+
+
+def pair_answer(pair: Pair) -> str:
+    """Which gaps to the reference changed, which did not, and which nobody knows: the first sentence."""
+    said: dict[str, list[str]] = {"changed": [], "unchanged": [], "not decided": []}
+    for change in pair.changes:
+        gap = change.gap
+        if gap is None:
+            continue
+        if gap.withheld is None and gap.label in (Label.SLOWER, Label.FASTER):
+            said["changed"].append(f"{change.arm} {gap.label}, {estimate_words(gap)}")
+        elif gap.withheld is None and gap.label is Label.EQUIVALENT:
+            said["unchanged"].append(change.arm)
+        else:
+            said["not decided"].append(change.arm)
+    found = [f"{word}: {listed(arms)}" for word, arms in said.items() if arms]
+    return f"Gap to the reference {'; '.join(found) or 'not comparable'}."
 
 
 def what_words(found: Comparison, pair: Pair) -> str:

@@ -13,6 +13,7 @@ from vnuma.report.comparison.two_runs import (
     caution,
     estimate_words,
     judged_words,
+    pair_answer,
     what_words,
 )
 from vnuma.report.model.words import verdict_kind
@@ -48,6 +49,7 @@ def _values(found: Comparison, condition: Condition | None) -> dict[str, object]
         ],
         "caution": caution(found),
         "kind": verdict_kind,
+        "answer": pair_answer,
         "symbol": verdict_symbol,
         "judged": partial(judged_words, condition=condition),
         "estimate": estimate_words,
