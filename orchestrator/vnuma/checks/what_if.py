@@ -92,7 +92,7 @@ def _answered(given: Mapping[str, str]) -> dict[str, Any]:
         "vm": f"{asked.vcpus} vCPUs, {asked.memory_mb // 1024} GB, hardware version {asked.hardware}",
         "layouts": [
             {
-                **_layout(one),
+                **_layout(one, by_name[one.hosts[0]]),
                 "svg": topology_svg(one, by_name[one.hosts[0]], asked.memory_mb, width=width),
             }
             for one in seen
@@ -219,14 +219,16 @@ def finding_document(finding: Finding, hosts: Sequence[str] = ()) -> dict[str, A
     }
 
 
-def _layout(seen: Forecast) -> dict[str, Any]:
+def _layout(seen: Forecast, host: HostFacts) -> dict[str, Any]:
+    """Wider than the host's cores is unwise; wider than its logical CPUs cannot be powered on."""
+    never = seen.not_allowed or seen.stays_off or seen.too_large or seen.topology.vcpus > host.threads
     return {
         "hosts": list(seen.hosts),
         "sizes": list(seen.prediction.node_sizes),
         "topology": str(seen.topology),
         "alternatives": list(seen.prediction.alternatives),
         "confidence": seen.confidence,
-        "impossible": seen.impossible,
+        "impossible": bool(never),
         "reasons": list(seen.reasons),
     }
 

@@ -91,6 +91,24 @@ def test_sizes_beyond_every_limit_are_answered_quickly() -> None:
     assert time.process_time() - began < 1
 
 
+@pytest.mark.parametrize(
+    ("asked", "impossible"),
+    [
+        ({"vcpus": "48"}, False),  # of 40 cores, 80 logical CPUs
+        ({"vcpus": "96"}, True),
+        ({"memory": "1000"}, True),
+        ({"vcpus": "48", "threads": "1"}, True),
+    ],
+)
+def test_a_vm_cannot_run_only_where_the_host_is_too_small_for_it(
+    asked: dict[str, str], impossible: bool
+) -> None:
+    """More vCPUs than cores run, and are warned of."""
+    (layout,) = answer(asked)["layouts"]
+
+    assert layout["impossible"] is impossible
+
+
 def test_unknown_fields_are_ignored() -> None:
     """An address may come from a later version."""
     assert answer({"colour": "red"}) == answer(dict(DEFAULTS))
