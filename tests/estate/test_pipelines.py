@@ -37,7 +37,9 @@ def _read(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("fail_on", "code"), [("block", 10), ("never", 0)])
+@pytest.mark.parametrize(
+    ("fail_on", "code"), [("block", 10), pytest.param("never", 0, marks=pytest.mark.long)]
+)
 def test_the_action_checks_and_says_where(tmp_path: Path, fail_on: str, code: int) -> None:
     """SARIF at file and line, a summary in Markdown, and the exit code of the condition."""
     program = tmp_path / "vnuma" / "bin" / "vnuma"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -43,28 +42,17 @@ def test_what_is_not_as_in_the_study_is_named(store: Store) -> None:
 
 
 def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp_path: Path) -> None:
-    """A row of its own, the outlook at its spread, the same as JSON."""
+    """A row of its own, and the blocks at its spread."""
     run = build(store, Story(text=study_text(blocks=3), ms=noisy(0.012)))
     study = tmp_path / "s.yml"
     study.write_text(study_text(blocks=8).replace("blocks: 8", "precision: 2%"), encoding="utf-8")
     where = f"sqlite:///{tmp_path / 'vnuma.db'}"
 
-    shown = vnuma_here("power", study, "--pilot", run.name, "--store", where)
     document = json.loads(
         vnuma_here("power", study, "--pilot", "latest", "--store", where, "--format", "json").out
     )
 
-    assert shown.out.startswith("SIMULATED (lab, scenario paper): not measured on hardware")
-    assert f"pilot {run.name} " in shown.out
-    assert "planned with its upper bound" in shown.out
-    assert "precision 2% likely ends it after" in shown.out
-    assert re.search(r"If all \d+ blocks run, \d+ (s|min), and boots vary as in pilot", shown.out)
-    assert re.search(
-        r"95% intervals of 2% to each side \(80% likely\): \d+ blocks of \d iterations a boot",
-        " ".join(shown.out.split()),
-    )
     assert document["allocation"]["choices"][0]["blocks"] >= 6
-    assert "0.0\n" not in shown.out.partition("If all")[0]  # no hours that are none
     assert document["simulated"] is True
     assert document["pilot"]["run"] == run.name
     assert document["needed"][-1]["spread"] == f"pilot {run.name}"

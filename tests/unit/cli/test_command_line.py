@@ -15,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.estate.build import estate_of, saved
-from tests.report.build import Story, store_of
+from tests.report.build import Story, store_of, study_text
 from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
 from tools.manual import entries
@@ -435,7 +435,7 @@ def test_colour_marks_words_on_a_terminal_that_wants_it(
     "words",
     [
         *(("results",), ("status",), ("compare", "one", "other")),
-        ("power", str(ROOT / "studies/quick.yml")),
+        ("power", "study"),
         (
             "predict",
             "--vcpus",
@@ -450,13 +450,17 @@ def test_colour_marks_words_on_a_terminal_that_wants_it(
     ],
     ids=lambda words: words[0],
 )
-def test_what_a_command_shows_fits_a_narrow_terminal(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_what_a_command_shows_fits_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
     """Sixty columns are enough: a wider line would be cut within a word."""
     store_of(tmp_path / "vnuma.db", Story(), Story())
-    runs = {"one": "quick.1", "other": "quick.2"}
+    monkeypatch.chdir(tmp_path)
+    Path("fixed.yml").write_text(study_text(sizes="500", forms="client"), encoding="utf-8")
+    given = {"one": "quick.1", "other": "quick.2", "study": "fixed.yml"}
     store = {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}", "NO_COLOR": "1"}
 
-    shown = on_terminal(60, *(runs.get(word, word) for word in words), env=store)
+    shown = on_terminal(60, *(given.get(word, word) for word in words), env=store)
 
     lines = [re.sub(r"\x1b\[[?0-9;]*[A-Za-z]|\r", "", line) for line in shown]
     assert len(lines) > 3
