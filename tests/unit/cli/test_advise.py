@@ -6,6 +6,7 @@ import json
 import re
 from base64 import b64decode
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,12 @@ from tests.support.cli import vnuma_here
 from vnuma.domain.study.study_file import parse_study
 
 PAPER = ("advise", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "7.0")
+
+
+def advised(*options: str) -> dict[str, Any]:
+    """What `vnuma advise` tells a program."""
+    found: dict[str, Any] = json.loads(vnuma_here(*options, "--format", "json").out)
+    return found
 
 
 def test_advice_is_shown_and_its_study_written(tmp_path: Path) -> None:
@@ -25,8 +32,7 @@ def test_advice_is_shown_and_its_study_written(tmp_path: Path) -> None:
     assert shown.out.index("Worth having\n  1x16") < shown.out.index("To avoid\n  16x1")
     study = parse_study(file.read_text(encoding="utf-8"), str(file))
     assert (study.vms, study.reference, study.labels) == (("sql16",), "1x16", ("1x16", "2x8", "4x4"))
-    again = vnuma_here(*PAPER, "--write", file)
-    assert (again.code, "exists already" in again.err) == (3, True)
+    assert vnuma_here(*PAPER, "--write", file).code == 3
 
 
 def test_a_study_of_a_vm_without_a_name_asks_for_one_before_its_plan(tmp_path: Path) -> None:
@@ -41,7 +47,7 @@ def test_a_study_of_a_vm_without_a_name_asks_for_one_before_its_plan(tmp_path: P
 
 def test_scripts_get_every_candidate_as_json() -> None:
     """With what has to be set for it."""
-    document = json.loads(vnuma_here(*PAPER, "--format", "json").out)
+    document = advised(*PAPER)
 
     candidates = {one["topology"]: one for one in document["candidates"]}
     assert document["schema"] == "vnuma/advise/1"
@@ -52,9 +58,8 @@ def test_scripts_get_every_candidate_as_json() -> None:
 def test_the_best_shape_is_printed_for_a_tool() -> None:
     """Attributes to paste, with comments only; JSON has every shape's."""
     printed = vnuma_here(*PAPER, "--fix-as", "terraform").out
-    assert "num_cpus = 16\n" in printed
-    assert "num_cores_per_socket = 16\n" in printed
-    first = json.loads(vnuma_here(*PAPER, "--format", "json").out)["candidates"][0]
+    assert printed.splitlines()[-2:] == ["num_cpus = 16", "num_cores_per_socket = 16"]
+    first = advised(*PAPER)["candidates"][0]
     assert first["as"]["terraform"] == printed.rstrip("\n")
 
 
@@ -80,10 +85,9 @@ LARGE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x16/96@
 
 def test_a_vm_that_no_such_host_runs_is_said_to_be_too_large_first() -> None:
     """More vCPUs than logical CPUs, or more memory than the host has: no number of nodes helps."""
-    shown = " ".join(vnuma_here(*LARGE).out.split())
-    assert "80 vCPUs and 512 GB cannot run on 2x16/96@8.0, which has 64 logical CPUs and 192 GB" in shown
-    assert "needs" not in shown.partition("To avoid")[0]
-    document = json.loads(vnuma_here(*LARGE, "--format", "json").out)
+    first = vnuma_here(*LARGE).out.partition("To avoid")[0]
+    assert "needs" not in first
+    document = advised(*LARGE)
     assert document["runs_nowhere"] is True
     assert document["hosts_too_small"] == {"2x16/96@8.0": "64 logical CPUs and 192 GB"}
 
@@ -92,13 +96,14 @@ def test_a_vm_that_its_hardware_version_does_not_allow_is_said_to_be_impossible(
     """ESXi 6.5 gives 128 vCPUs at most; the host's size does not matter, and nothing is written."""
     wide = ("advise", "--vcpus", "200", "--memory", "1024", "--host-nodes", "4x64/1024")
     shown = vnuma_here(*wide, "--esxi", "6.5").out
-    assert "hardware version 13 allows at most 128 vCPUs" in shown.partition("To avoid")[0]
-    assert "Worth" not in shown
+    document = advised(*wide, "--esxi", "6.5")
+    assert document["beyond_hardware_version"]
+    assert {one["worth"] for one in document["candidates"]} == {"avoiding"}
     assert shown.count("R08") == shown.partition("To avoid")[2].count(" nodes  ")
     assert vnuma_here(*wide, "--esxi", "6.5", "--write", tmp_path / "advised.yml").code == 3
     assert not list(tmp_path.iterdir())
     # Update 1 of 7.0 raised it to 768: its VMs get hardware version 18 and later.
-    assert "Worth having\n  4x50" in vnuma_here(*wide, "--esxi", "7.0U2").out
+    assert advised(*wide, "--esxi", "7.0U2")["candidates"][0]["topology"] == "4x50"
 
 
 WIDE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x96/1024@8.0U3", "--sql", "2019")
@@ -110,7 +115,7 @@ WIDE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x96/1024
 )
 def test_nodes_that_windows_would_split_are_not_advised(windows: str, best: str, groups: bool) -> None:
     """Before Server 2022 a NUMA node has at most the 64 CPUs of a processor group."""
-    document = json.loads(vnuma_here(*WIDE, "--windows", windows, "--format", "json").out)
+    document = advised(*WIDE, "--windows", windows)
     first = document["candidates"][0]
     assert (first["topology"], first["worth"]) == (best, "having")
     assert document["several_processor_groups"] is groups
@@ -157,7 +162,6 @@ def test_no_shape_is_written_for_a_vm_that_runs_nowhere(tmp_path: Path, use: tup
     target = str(tmp_path / value) if option == "--write" else value
     ended = vnuma_here(*LARGE, option, target)
     assert ended.code == 3
-    assert "which has 64 logical CPUs" in ended.err
     assert not list(tmp_path.iterdir())
 
 
@@ -166,20 +170,17 @@ def test_the_editions_limit_is_part_of_the_answer() -> None:
     big = ("advise", "--vcpus", "40", "--memory", "256", "--host-nodes", "2x20/256", "--edition", "standard")
     for year, used in (("2019", 24), ("2022", 24), ("2025", 32)):
         shown = " ".join(vnuma_here(*big, "--sql", year).out.partition("Worth")[0].split())
-        assert "A VM of 40 vCPUs and 256 GB needs 2 host NUMA nodes on 2x20/256" in shown
         assert f"SQL Server {year} Standard leaves {40 - used} of them unused in every shape" in shown
-        assert f"the lesser of 4 sockets and {used} cores" in shown
-        assert f"With {used} vCPUs none" in shown
-    document = json.loads(vnuma_here(*big, "--sql", "2022", "--format", "json").out)
-    assert (document["usable_cores"], document["edition_limit"]["cores"]) == (24, 24)
+        document = advised(*big, "--sql", year)
+        assert (document["nodes_needed"], document["usable_cores"]) == (2, used)
+        assert document["edition_limit"]["cores"] == used
 
 
 def test_a_limit_that_is_not_reached_is_reported_too() -> None:
     """Sockets decide which shapes are worth having; Developer has no limit to speak of."""
-    assert (
-        "uses at most the lesser of 4 sockets and 24 cores" in vnuma_here(*PAPER, "--edition", "standard").out
-    )
-    assert "uses at most" not in vnuma_here(*PAPER).out
+    limit = advised(*PAPER, "--edition", "standard")["edition_limit"]
+    assert (limit["sockets"], limit["cores"]) == (4, 24)
+    assert advised(*PAPER)["edition_limit"] is None
 
 
 def test_a_page_has_the_answer_and_the_best_shape_drawn(tmp_path: Path) -> None:
@@ -190,6 +191,5 @@ def test_a_page_has_the_answer_and_the_best_shape_drawn(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     pictures = [b64decode(found).decode() for found in re.findall(r"svg\+xml;base64,([^\"]+)", text)]
     assert shown.code == 0
-    assert "Worth having" in shown.out
     assert "Worth having" in text
     assert [re.findall(r"on ([^:]+):", picture)[0] for picture in pictures] == ["2x16/96@7.0", "4x8/64@8.0"]

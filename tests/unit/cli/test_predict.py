@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -18,25 +19,35 @@ SNAPSHOT = Path(__file__).parents[2] / "estate" / "data" / "inventory-1.json"
 PAPER = ("predict", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "6.0")
 
 
+def rows(*options: str | Path) -> list[dict[str, Any]]:
+    """What `vnuma predict` tells a program of each shape or size."""
+    shown = vnuma_here(*options, "--format", "json")
+    assert shown.code == 0, shown.text
+    found: list[dict[str, Any]] = json.loads(shown.out)["rows"]
+    return found
+
+
 def test_every_shape_is_predicted_with_its_confidence() -> None:
-    """The paper's arms, under an edition that counts sockets."""
-    shown = vnuma_here(*PAPER, "--edition", "standard", "--sql", "2019")
+    """The paper's arms, under an edition that counts sockets: as a line of a table, and for programs."""
+    standard = (*PAPER, "--edition", "standard", "--sql", "2019")
+    shown = vnuma_here(*standard)
 
     assert shown.code == 0, shown.text
     assert "8x2    8 (8 x 2)    low, else 1  8/8, 4 online         8 of 16, else 16  local" in shown.out
     assert max(map(len, shown.out.splitlines())) <= 100
+    (eight,) = [row for row in rows(*standard) if row["topology"] == "8x2"]
+    assert (eight["vnuma_nodes"], eight["confidence"], eight["alternatives"]) == (8, "low", [1])
+    assert (eight["sql_cpu_nodes_online"], eight["usable_cores"], eight["by_sql"]["otherwise"]) == (4, 8, 16)
 
 
 def test_unlike_hosts_are_rows_of_their_own_in_json() -> None:
     """One shape, two hosts: 18 and 12, or three nodes."""
-    shown = vnuma_here(
-        *("predict", "--vcpus", "30", "--memory", "512", "--cores-per-socket", "6", "--format", "json"),
+    found = rows(
+        *("predict", "--vcpus", "30", "--memory", "512", "--cores-per-socket", "6"),
         *("--host-nodes", "2x20/384@7.0", "--host-nodes", "4x14/256@7.0"),
     )
-    document = json.loads(shown.out)
 
-    assert document["schema"] == "vnuma/predict/1"
-    assert [(row["node_sizes"], row["confidence"]) for row in document["rows"]] == [
+    assert [(row["node_sizes"], row["confidence"]) for row in found] == [
         ([18, 12], "low"),
         ([12, 12, 6], "low"),
     ]
@@ -64,11 +75,12 @@ def test_a_wrong_option_is_refused_with_what_would_be_right(options: tuple[str, 
 
 def test_a_vm_of_a_snapshot_is_predicted_as_it_is() -> None:
     """Its own shape on its own host; a host that was not read is named."""
-    shown = vnuma_here("predict", "--vm", "sql16", "--snapshot", SNAPSHOT)
+    shown = vnuma_here("predict", "--vm", "sql16", "--snapshot", SNAPSHOT, "--format", "json")
 
-    assert shown.code == 0, shown.text
-    assert "on esx01; not read: esx02" in shown.out
-    assert "8x2: CPU hot-add hides vNUMA" in shown.out
+    document = json.loads(shown.out)
+    (row,) = document["rows"]
+    assert (shown.code, document["hosts_not_read"]) == (0, ["esx02"])
+    assert (row["topology"], row["vnuma_nodes"], row["hosts"]) == ("8x2", 1, ["esx01"])
 
 
 def test_a_vm_whose_last_socket_is_not_full_is_not_predicted(tmp_path: Path) -> None:
@@ -82,7 +94,7 @@ def test_a_vm_whose_last_socket_is_not_full_is_not_predicted(tmp_path: Path) -> 
     refused = vnuma_here("predict", "--vm", "sql16", "--snapshot", snapshot)
 
     assert refused.code == 3, refused.text
-    assert "16 vCPUs with 3 cores per socket does not power on (T01)" in refused.err
+    assert "T01" in refused.err
     assert vnuma_here("predict", "--vm", "sql16", "--snapshot", snapshot, "--vcpus", "16").code == 0
 
 
@@ -95,15 +107,16 @@ def test_nodes_that_hot_add_hides_are_not_called_local() -> None:
     )
     for size in (("--vcpus", "24", "--cores-per-socket", "12"), ("--sweep", "vcpus=21..40")):
         shown = vnuma_here(*hidden, *size)
-        assert ("local" in shown.out, "on 2 host nodes, unseen" in shown.out) == (False, True), shown.text
+        assert "local" not in shown.out, shown.text
+        assert {row["hidden_host_nodes"] for row in rows(*hidden, *size)} == {2}
 
 
 def test_more_memory_than_the_host_has_does_not_fit() -> None:
     """Half of it is not merely remote: such a VM does not run there."""
     for size in (("--vcpus", "16"), ("--sweep", "vcpus=4..16")):
-        shown = vnuma_here("predict", "--memory", "600", "--host-nodes", "2x32/256@8.0", *size)
-        assert "remote" not in shown.out, shown.text
-        assert "more than the host has" in shown.out or "does not fit" in shown.out
+        command = ("predict", "--memory", "600", "--host-nodes", "2x32/256@8.0", *size)
+        assert "remote" not in vnuma_here(*command).out
+        assert {row["more_memory_than_host"] for row in rows(*command)} == {True}
 
 
 SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
@@ -112,12 +125,12 @@ SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
 @pytest.mark.parametrize(("sql", "starts"), [("2019", True), ("2022", False)])
 def test_a_node_with_which_sql_server_does_not_start_is_named(sql: str, starts: bool) -> None:
     """96 vCPUs in one node: SQL Server 2022 stops at more than 64 (S22)."""
-    shown = vnuma_here(
+    (row,) = rows(
         *("predict", "--vcpus", "96", "--memory", "512", "--host-nodes", "2x96/1024@8.0"),
         *("--cores-per-socket", "96", "--sql", sql),
     )
 
-    assert ("S22: nodes of 96 vCPUs" not in shown.out) is starts
+    assert (row["sql_does_not_start"] is None) is starts
 
 
 AUTOMATIC = ("--host-nodes", "2x20/384@8.0", "--memory", "64", "--edition", "standard")
@@ -125,20 +138,16 @@ AUTOMATIC = ("--host-nodes", "2x20/384@8.0", "--memory", "64", "--edition", "sta
 
 def test_automatic_cores_per_socket_are_one_shape_with_a_socket_for_each_node() -> None:
     """Counted as one core per socket, Standard would use 4 of the 24."""
-    shown = vnuma_here(
-        *("predict", *AUTOMATIC, "--vcpus", "24", "--set", "autoCoresPerSocket=true", "--format", "json")
-    )
+    (row,) = rows("predict", *AUTOMATIC, "--vcpus", "24", "--set", "autoCoresPerSocket=true")
 
-    (row,) = json.loads(shown.out)["rows"]
     assert (row["topology"], row["vnuma_nodes"], row["usable_cores"]) == ("2x12", 2, 24)
 
 
 def test_a_sweep_of_automatic_shapes_counts_their_sockets() -> None:
     """The same, size by size."""
-    shown = vnuma_here("predict", *AUTOMATIC, "--sweep", "16..24", "--format", "json")
+    found = {row["vcpus"]: row for row in rows("predict", *AUTOMATIC, "--sweep", "16..24")}
 
-    rows = {row["vcpus"]: row for row in json.loads(shown.out)["rows"]}
-    assert [(rows[size]["topology"], rows[size]["usable_cores"]) for size in (16, 24)] == [
+    assert [(found[size]["topology"], found[size]["usable_cores"]) for size in (16, 24)] == [
         ("1x16", 16),
         ("2x12", 24),
     ]
@@ -146,13 +155,14 @@ def test_a_sweep_of_automatic_shapes_counts_their_sockets() -> None:
 
 def test_memory_of_nearly_whole_nodes_is_not_called_local() -> None:
     """Two nodes in four vNUMA nodes: each takes half of a host node, and all take nearly both."""
-    shown = vnuma_here(
+    command = (
         *("predict", "--vcpus", "16", "--memory", "500", "--host-nodes", "2x28/256@7.0"),
         *("--cores-per-socket", "4", "--set", "numa.vcpu.followcorespersocket=1"),
     )
+    (row,) = rows(*command)
 
-    assert "mostly local" in shown.out
-    assert "its memory is 98% of a host node's" in shown.out
+    assert (row["remote_mb"], round(row["share_of_node_memory"], 2)) == (0, 0.98)
+    assert "mostly local" in vnuma_here(*command).out
 
 
 def test_a_sweep_shows_where_nodes_jump_and_which_sizes_are_even() -> None:
@@ -169,9 +179,7 @@ def test_hosts_of_other_node_sizes_have_a_sweep_each() -> None:
     """15 vCPUs fit a node of the one and not of the other."""
     shown = vnuma_here(*SWEEP, "--host-nodes", "4x14/256@7.0", "--sweep", "vcpus=10..16")
 
-    assert "On 2x20/384@7.0:" in shown.out
-    assert "On 4x14/256@7.0:" in shown.out
-    assert "10-14  1 " in shown.out
+    assert shown.out.index("On 2x20/384@7.0:") < shown.out.index("On 4x14/256@7.0:")
     assert "Even on every host: 10-14, 16" in shown.out
 
 
@@ -246,9 +254,12 @@ def test_short_ranges_name_exactly_their_numbers(numbers: list[int]) -> None:
 
 def test_a_sweep_in_json_has_a_row_for_each_size() -> None:
     """With the cores per socket that were asked for, only sizes that they divide."""
-    shown = vnuma_here(*SWEEP, "--sweep", "8..20", "--cores-per-socket", "4", "--format", "json")
-
-    assert [row["vcpus"] for row in json.loads(shown.out)["rows"]] == [8, 12, 16, 20]
+    assert [row["vcpus"] for row in rows(*SWEEP, "--sweep", "8..20", "--cores-per-socket", "4")] == [
+        8,
+        12,
+        16,
+        20,
+    ]
 
 
 @pytest.mark.parametrize("options", [("--sweep", "80..4"), ("--sweep", "4..20", "--vcpus", "8")])
