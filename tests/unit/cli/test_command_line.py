@@ -110,7 +110,6 @@ def test_a_mistyped_store_is_named_and_not_created(words: tuple[str, ...], tmp_p
 
     assert (ran.code, ran.out) == (9, "")
     assert f"{typo}: that file does not exist" in ran.err
-    assert "--store" in ran.err
     assert not typo.exists()
 
 
@@ -304,7 +303,6 @@ def test_a_mistyped_run_is_met_with_the_one_that_was_meant(tmp_path: Path) -> No
 
     assert refused.code == 3
     assert "Did you mean quick.1?" in refused.err
-    assert "vnuma status" in refused.err
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])

@@ -51,7 +51,6 @@ def test_a_text_of_no_known_kind_is_an_error(tmp_path: Path, options: tuple[str,
 
     assert (shown.code, shown.out) == (3, "")
     assert f"{other} contains nothing that vnuma recognises" in shown.err
-    assert "vnuma evidence --help" in shown.err
 
 
 def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:

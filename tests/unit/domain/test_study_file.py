@@ -36,7 +36,6 @@ def test_several_vms_under_vm_are_refused_with_the_field_that_takes_them() -> No
     message = problem(GOOD.replace("vm: sql16", "vm: [a, b]"))
 
     assert "vm: must be the name of one VM, not ['a', 'b']." in message
-    assert "vms: [NAME, NAME]" in message
     assert "vms: must" not in message
 
 
@@ -194,7 +193,6 @@ def test_published_ratios_of_a_figure_that_the_workload_does_not_tell_are_refuse
     message = problem(text.replace("native: {spins per insert:", "native: {spins per row:"))
 
     assert "the workload log_spinlock has no figure 'spins per row' besides its metric." in message
-    assert "It tells spins per insert, CPU cycles per spin" in message
 
 
 @pytest.mark.parametrize(
@@ -222,5 +220,4 @@ def test_an_unknown_field_hides_no_other_mistake() -> None:
     said = problem(GOOD.replace("arms:", "afinity: none\narms:").replace("2x8", "3x5"))
 
     assert "a.yml:5: unknown field 'afinity'" in said
-    assert "all_arms.affinity" in said
     assert "topology 3x5 makes 15 vCPUs" in said

@@ -22,8 +22,6 @@ def test_the_paper_is_reanalysed() -> None:
 
     assert "Dakic 2019, Table 1" in text
     assert "+3.59%" in text
-    assert "What drift alone would do" in text
-    assert "No interval, no p value" in text
     assert not any(word in text for word in ("significant", "proves", "equivalent within"))
     assert max(map(len, text.splitlines())) <= 100
 
