@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
 from tests.support.cli import status, vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.otlp import receiver
 from tests.support.site import write_inventory, write_study
+from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.places import store_url
+from vnuma.engine.cell.boot import boot_cell
 from vnuma.store import facts, runs, samples
 from vnuma.store.open import open_store
 from vnuma.store.rows import Sample
@@ -150,3 +153,17 @@ def test_a_dry_run_changes_nothing_and_stores_no_run(tmp_path: Path, lab: LabFac
     assert f"Nothing was changed.  Start: vnuma run {study} -i {inventory}\n" in ran.out
     assert settings_now(running) == before
     assert status()["runs"] == []
+
+
+def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None:
+    """The power state belongs to the baseline."""
+    running = lab(vms=[{"name": "sql16", "power": "off"}])
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+    context = steps.take()
+    boot_cell(context, steps.shape(context))
+
+    done = steps.restore()
+
+    assert done.power is Power.OFF
+    assert settings_now(running) == before
