@@ -154,17 +154,6 @@ def test_a_long_log_takes_no_memory_from_a_restore(tmp_path: Path) -> None:
     assert peak < file.stat().st_size / 4
 
 
-def test_a_machine_that_recorded_no_baseline_restores_the_one_in_the_store(
-    lab: LabFactory, tmp_path: Path
-) -> None:
-    """Where the node is gone, another machine of the site restores its VMs."""
-    steps = Steps.prepared(tmp_path / "home", lab())
-    steps.shape(steps.take())
-    audit_file(steps.store.place).unlink()
-
-    assert steps.restore().changes
-
-
 def test_a_change_that_was_refused_is_recorded_as_failed(lab: LabFactory, tmp_path: Path) -> None:
     """Nobody has to guess whether it was made."""
     simulated = lab(faults=[{"kind": "reconfigure_refused", "boot": 2}])

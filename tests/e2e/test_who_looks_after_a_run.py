@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -27,10 +25,7 @@ from vnuma.engine.access.locking import StillLocked, vm_lock
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
-    Supervisor,
-    ask_to_stop,
     claim_supervision,
-    is_alive,
     require_supervision,
 )
 from vnuma.engine.restore import restore
@@ -43,42 +38,13 @@ from vnuma.engine.run.unsupervised import supervising
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
 from vnuma.store import leases, runs, tables
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Run, StopRequest
+from vnuma.store.rows import Run
 
 
 def run_now(steps: Steps) -> Run:
     """The run's row as it is stored now."""
     with steps.store.read() as connection:
         return runs.get_run(connection, steps.run.name)
-
-
-def test_a_process_that_began_after_the_last_sign_of_life_is_another_one(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """After a reboot the supervisor's number belongs to anybody: the run counts as dead."""
-    steps = Steps.prepared(tmp_path / "a", lab())
-    claim_supervision(steps.store, steps.run)
-    alive = run_now(steps)
-    heard = datetime.now(UTC) - timedelta(days=1)
-
-    assert is_alive(alive)
-    assert not is_alive(replace(alive, heartbeat_at=heard))
-    assert not is_alive(replace(alive, supervisor_pid=None))
-
-
-def test_a_process_that_has_ended_or_is_silent_supervises_nothing(tmp_path: Path, lab: LabFactory) -> None:
-    """One that nobody waits for, as in a container without an init, keeps its number; a frozen one too."""
-    steps = Steps.prepared(tmp_path / "a", lab())
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        claim_supervision(steps.store, steps.run, Supervisor(ended.pid))
-        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
-
-        assert not is_alive(run_now(steps))
-
-    claim_supervision(steps.store, steps.run)
-    silent = replace(run_now(steps), heartbeat_at=datetime.now(UTC) - SILENT_AFTER)
-    assert is_alive(run_now(steps))
-    assert not is_alive(silent)
 
 
 def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Path, lab: LabFactory) -> None:
@@ -92,18 +58,6 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
 
     assert run_now(steps).supervisor_pid == os.getpid()
     assert unsupervised.lease_token(steps.free) is None
-
-
-def test_a_machine_that_gets_another_name_keeps_its_run(
-    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As by a new DHCP lease during a night: the process stays the run's supervisor."""
-    steps = Steps.prepared(tmp_path / "a", lab())
-    claim_supervision(steps.store, steps.run)
-
-    monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
-
-    require_supervision(steps.store, steps.run)
 
 
 def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: LabFactory) -> None:
@@ -202,18 +156,6 @@ def test_a_restore_asks_what_was_changed_once_it_has_the_lock(tmp_path: Path, la
 
 def _cannot(*_given: object, **_by_name: object) -> Restored:
     raise StillLocked("process 1 on this machine holds sql16 and is stopped")
-
-
-def test_a_later_wish_to_stop_does_not_weaken_an_earlier_one(tmp_path: Path, lab: LabFactory) -> None:
-    """stop, then stop --after-cell: the run still stops after its iteration, and the answer says so."""
-    steps = Steps.prepared(tmp_path / "a", lab())
-    claim_supervision(steps.store, steps.run)
-    url = f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}"
-    ask_to_stop("small.1", after_cell=False, url=url)
-
-    ask_to_stop("small.1", after_cell=True, url=url)
-
-    assert run_now(steps).stop_requested is StopRequest.NOW
 
 
 def age_heartbeat(store: Store) -> None:

@@ -16,7 +16,13 @@ from pathlib import Path
 import pytest
 
 from tests.store.build import Leased, new_run, new_vm
-from vnuma.engine.lease.supervision import claim_supervision, is_alive, stop_unless_worked_on
+from vnuma.engine.lease.supervision import (
+    Supervisor,
+    claim_supervision,
+    is_alive,
+    require_supervision,
+    stop_unless_worked_on,
+)
 from vnuma.store import cells, leases, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import RestoreOutcome, Run, RunState
@@ -89,6 +95,28 @@ def test_a_supervisor_lives_while_it_is_heard_of_and_its_number_is_its_own(store
     assert lives == [True, True, False, True]
     assert [is_alive(replace(one, heartbeat_at=silent)) for one in (here, there)] == [False, False]
     assert not is_alive(replace(own, heartbeat_at=utc_now()))
+
+
+def test_a_process_that_nobody_waits_for_has_ended(store: Store) -> None:
+    """As in a container without an init: it keeps its number."""
+    run = new_run(store)
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        claim_supervision(store, run, Supervisor(ended.pid))
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
+
+        assert not is_alive(now(store, run))
+
+
+def test_a_machine_that_gets_another_name_keeps_its_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a new DHCP lease during a night: the process stays the run's supervisor."""
+    run = new_run(store)
+    claim_supervision(store, run)
+
+    monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
+
+    require_supervision(store, run)
 
 
 def test_a_run_of_another_container_of_this_name_lives_by_its_heartbeats(store: Store) -> None:
