@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -154,7 +155,7 @@ DONE = Ran(0, "tps = 5\n", "", 3.0, ("one", "one"))
         (Ran(137, "tps = 5\n", "", 3.0, ("one", "one")), "exit code 137"),
         (Ran(0, "tps = 5\n", "", 3.0, ("one", "two")), "booted meanwhile"),
         (Ran(0, "tps = 5\n", "", 3.0, ("two", "two")), "booted meanwhile"),
-        (Ran(0, "tps = 5\n" + "x" * OUTPUT_KB * 1024, "", 3.0, ("one", "one")), "more than 64 KiB"),
+        (Ran(0, "tps = 5\n" + "x" * OUTPUT_KB * 1024, "", 3.0, ("one", "one")), f"more than {OUTPUT_KB} KiB"),
     ],
 )
 def test_a_program_that_did_not_end_well_has_no_figure(done: Ran, why: str) -> None:
@@ -248,3 +249,10 @@ def test_variables_are_replaced_and_other_braces_stay() -> None:
         *("-c8", "run", "x y", "${HOME}", "{other}"),
     )
     assert own.filled("a {size} {db}", 8, "run") == "a 8 x y"
+
+
+def test_what_is_kept_fits_a_field_of_the_raw_data() -> None:
+    """Even if every character is escaped: an archive is read with the limit of Python's csv."""
+    kept = {"stdout": "\x01" * OUTPUT_KB * 1024, "stderr": "\x01" * 2000, "program": "x" * 1000}
+
+    assert len(json.dumps(kept)) < csv.field_size_limit()

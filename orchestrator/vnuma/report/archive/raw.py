@@ -130,7 +130,7 @@ COLUMNS = (
     ),
     Column("figures", "text", "declared", "other figures of the iteration by name, as JSON"),
     Column("waits", "text", "ms", "difference of wait statistics by type, as JSON"),
-    Column("execution", "text", "", "scheduler, node, DOP, plan, grant and the clock used, as JSON"),
+    Column("execution", "text", "", "node, DOP, plan, grant and clock, or a program's output, as JSON"),
     Column("reason", "text", "", "why there is no time; empty where there is one"),
 )
 """The columns of samples.csv and samples.parquet."""

@@ -164,8 +164,8 @@ def _column(output: str, heading: str) -> Iterator[str]:
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 """A variable in a program's arguments or script."""
 
-OUTPUT_KB = 64
-"""Most that a program may print, in KiB; it is kept with each sample."""
+OUTPUT_KB = 16
+"""Most that a program may print, in KiB; it is kept with each sample, and fits a field of samples.csv."""
 
 Word = Annotated[str, Field(min_length=1)]
 Program = Annotated[tuple[str, ...], Field(min_length=1)] | Word
