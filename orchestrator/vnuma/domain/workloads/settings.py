@@ -95,6 +95,9 @@ class WorkloadSettings(Strict):
     needs_remote_memory: ClassVar[bool] = False
     """Whether it needs two vNUMA nodes on two physical nodes, so that virtually remote memory is remote."""
 
+    proven: ClassVar[str] = "on the run's own machine"
+    """What a valid pass over a machine that nothing shapes has proven."""
+
     keeps_output: ClassVar[bool] = False
     """Whether a sample's figure is read again from its kept output on analysis."""
 

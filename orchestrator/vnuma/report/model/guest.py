@@ -80,7 +80,7 @@ def guest_pairs(loaded: LoadedRun, vm: Vm) -> list[tuple[str, str]]:
         ),
         "kernel.numa_balancing": _held(loaded, vm, "numa_balancing"),
         "Transparent huge pages": _held(loaded, vm, "transparent_hugepages"),
-        "Readers at once": readers_words(loaded, vm),
+        **({"Readers at once": readers} if (readers := readers_words(loaded, vm)) else {}),
         "memory_spread_page": facts.get("spread_page"),
         "Memory limit of the cgroup": facts.get("memory_limit_mb"),
         "File system": facts.get("file_system"),

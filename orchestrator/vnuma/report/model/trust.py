@@ -159,13 +159,10 @@ class EffectiveCount:
 
 
 def effective_count(loaded: LoadedRun, vm: Vm) -> EffectiveCount:
-    """Judge a VM's valid attempts by what was stored of each boot.
-
-    A pass is valid only with its placement proven.
-    """
+    """Judge a VM's valid attempts by what was stored of each boot."""
     if not loaded.study.shapes:
         valid = len(loaded.attempts_of(vm, Outcome.VALID))
-        return EffectiveCount(len(loaded.due_cells(vm)), valid, 0, "with the file's pages proven in place")
+        return EffectiveCount(len(loaded.due_cells(vm)), valid, 0, loaded.study.workload.proven)
     documents = [attempt.effective for attempt in loaded.attempts_of(vm, Outcome.VALID)]
     seen = [document for document in documents if isinstance(document, dict)]
     as_intended = sum(not document.get("mismatches") for document in seen)
@@ -584,7 +581,7 @@ def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
     lost = lost_words(loaded, vm)
     more = f" {lost}." if lost else ""
     if not loaded.study.shapes:
-        text = f"{found.words}, by each node's FilePages.{more}"
+        text = f"{found.words}.{more}"
         if found.as_intended == found.planned:
             return Statement("holds", "Placement.", text)
         return Statement("limits it", "Not every cell has proven its placement.", text)

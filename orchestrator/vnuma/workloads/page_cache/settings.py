@@ -31,6 +31,7 @@ class PageCache(WorkloadSettings):
     factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     node_factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     measured: ClassVar[Metric] = THROUGHPUT
+    proven: ClassVar[str] = "with the file's pages proven in place, by each node's FilePages"
     figures: ClassVar[tuple[Metric, ...]] = (
         Metric("seconds per read", "s", "lower", "figures"),
         Metric("pages moved", "MB", "lower", "figures"),
