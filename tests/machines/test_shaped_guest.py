@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.conftest import LabFactory
 from tests.machines.on_guest import SHAPED, figures, nodes_of
@@ -19,22 +20,14 @@ from vnuma.report.model.model import load_run
 from vnuma.store.open import open_store
 from vnuma.store.rows import Outcome
 
-STUDY: dict[str, Any] = {
-    "name": "shaped",
-    "vm": "linux16",
-    "vcpus": 16,
-    "reference": "local",
-    "arms": [
-        {"topology": "2x8", "name": "local", "workload": {"cpu_node": 0, "memory_node": 0}},
-        {"topology": "2x8", "name": "remote", "workload": {"cpu_node": 0, "memory_node": 1}},
-        {"topology": "1x16", "name": "whole"},
-    ],
-    "all_arms": {"affinity": {"physical_cores": [0, 1]}, "memory_reservation": "locked"},
+ROOT = Path(__file__).resolve().parents[2]
+STUDY: dict[str, Any] = yaml.safe_load((ROOT / "studies/closson-vm.yml").read_text(encoding="utf-8")) | {
     "design": {"blocks": 1, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 2},
-    "workload": {"name": "page_cache", "sizes": [64], "forms": ["single"], "transparent_hugepages": "never"},
     "power": {"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": 60},
     "limits": {"attempts_per_cell": 1},
 }
+STUDY["workload"]["sizes"] = [64]
+"""The shipped study, in seconds."""
 
 
 def written(folder: Path, **changes: Any) -> Path:
