@@ -17,6 +17,8 @@ from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, database_of
 from tests.support.site import write_machines
 from vnuma.engine.access.places import store_url
+from vnuma.report.archive.read import open_archive
+from vnuma.report.export.results import document
 from vnuma.report.model.model import load_run
 from vnuma.store.open import open_store
 from vnuma.store.rows import Outcome, Sample
@@ -160,8 +162,10 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
 
 
 @HERE
-def test_a_program_on_a_client_measures_the_guest(tmp_path: Path, lab: LabFactory) -> None:
-    """By Ansible's connection to the client; a boot of the guest meanwhile makes the attempt invalid."""
+def test_a_program_on_a_client_measures_the_guest(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Ansible's connection to the client. Its archive is read without trying the study's expression."""
     running = lab({"name": "two", "vms": [], "machines": [{"name": "guest"}, {"name": "driver"}]})
     inventory = write_machines(tmp_path, running)
 
@@ -171,3 +175,11 @@ def test_a_program_on_a_client_measures_the_guest(tmp_path: Path, lab: LabFactor
 
     assert ran.code == 0, ran.text
     assert [one.value for one in samples()] == [5.0]
+    assert vnuma("export", "latest", "-o", tmp_path / "bench.vnuma.zip").code == 0
+
+    def read(self: Figure, output: str) -> float:
+        raise AssertionError(f"{self.regex} of an archive was tried on {output}")
+
+    monkeypatch.setattr(Figure, "read", read)
+    archived = load_run(*open_archive(tmp_path / "bench.vnuma.zip"))
+    assert document(archived)["analyses"][0]["sizes"][0]["arms"][0]["median"] == 5.0

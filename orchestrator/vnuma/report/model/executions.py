@@ -19,7 +19,10 @@ CLOCK_WORDS = {
 
 
 def read_again(work: WorkloadSettings, batch: TimedBatch) -> Iterator[Sample]:
-    """The samples with their figures read from the kept output; one that has no figure there is failed."""
+    """The samples with their figures read from the kept output; one that has no figure there is failed.
+
+    Not for somebody else's run: an expression of his could take for ever.
+    """
     for sample, kept in zip(batch.samples, batch.executions, strict=True):
         value = None if sample.value is None or kept is None else work.read_again(json.loads(kept))
         yield sample if value == sample.value else sample._replace(value=value, outcome=_outcome(value))

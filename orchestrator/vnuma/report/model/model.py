@@ -175,10 +175,11 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         waits = WaitTotals()
         executions = ExecutionTotals()
         timed: list[Sample] = []
+        own = study.workload.keeps_output and not any(fact.scope == runs.IMPORTED for fact in known)
         for batch in timed_batches(connection, row.id):
             waits.add(batch)
             executions.add(batch)
-            timed += read_again(study.workload, batch) if study.workload.keeps_output else batch.samples
+            timed += read_again(study.workload, batch) if own else batch.samples
     names = {vm.id: vm.name for vm in machines}
     others = set(names.values()) - set(study.vms)
     if others:  # the report has no place for them

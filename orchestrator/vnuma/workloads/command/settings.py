@@ -168,7 +168,8 @@ OUTPUT_KB = 16
 """Most that a program may print, in KiB; it is kept with each sample, and fits a field of samples.csv."""
 
 Word = Annotated[str, Field(min_length=1)]
-Program = Annotated[tuple[str, ...], Field(min_length=1)] | Word
+_Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+Program = Annotated[tuple[_Argument, ...], Field(min_length=1)] | Annotated[_Argument, Field(min_length=1)]
 """Arguments of a program, which no shell sees; or a script of the shell there."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,29}$")]
