@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from vnuma.domain.workloads.settings import COARSE_BELOW_MS, ClockChoice
 from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
@@ -15,7 +15,7 @@ from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.statistics_time import Timing, timed
 from vnuma.sqlserver.instance import plan, server
-from vnuma.workloads.interface import Query, Reading, SystemUnderTest, Workload
+from vnuma.workloads.interface import Query, Reading, SystemUnderTest
 
 _Clock = Literal["messages", "query_stats"]
 _SCOPE = "clock"
@@ -102,21 +102,14 @@ class QueryBench:
         return timed_by(timing, clock, ran, spent)
 
 
-class StatementWorkload(Workload):
-    """A workload whose statements read the study's own tables."""
-
-    def queries(self, settings: Any) -> tuple[Query, ...]:
-        """Every size in every form, in the order of the study."""
-        raise NotImplementedError
-
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
-        """On the study's database."""
-        with (
-            connect(system.server, system.dataset.database) as connection,
-            query_bench(system, connection, self.queries(system.settings)) as bench,
-        ):
-            yield bench
+@contextmanager
+def dataset_bench(system: SystemUnderTest, queries: tuple[Query, ...]) -> Iterator[QueryBench]:
+    """The bench of queries on the study's own database."""
+    with (
+        connect(system.server, system.dataset.database) as connection,
+        query_bench(system, connection, queries) as bench,
+    ):
+        yield bench
 
 
 @contextmanager

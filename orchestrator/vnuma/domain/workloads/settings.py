@@ -215,11 +215,3 @@ class StatementSettings(WorkloadSettings):
             "execution takes under 100 ms, and records that."
         ),
     )
-
-
-class HintedSettings(StatementSettings):
-    """The same with a MAXDOP hint, which an arm may set."""
-
-    maxdop: int = Field(
-        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 keeps the server's own."
-    )

@@ -7,14 +7,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.workloads.settings import HintedSettings, Problem, Size, WorkloadContext
+from vnuma.domain.workloads.settings import Problem, Size, StatementSettings, WorkloadContext
 
 Form = Literal["client", "server", "into"]
 
 ASSUMED_US_PER_ROW = 19.2
 
 
-class CrossJoin(HintedSettings):
+class CrossJoin(StatementSettings):
     """The paper's workload: TOP (n) of two memory-optimised tables, crossed."""
 
     size_word: ClassVar[str] = "rows a side"
@@ -35,6 +35,9 @@ class CrossJoin(HintedSettings):
             "sends one aggregate over all pairs, `into` writes to a temporary table. The first form "
             "decides the verdict."
         ),
+    )
+    maxdop: int = Field(
+        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 keeps the server's own."
     )
     spool: Literal["allowed", "avoided"] = Field(
         default="allowed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 
@@ -14,13 +15,15 @@ from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.workloads.cross_join.settings import CrossJoin, Form
 from vnuma.workloads.interface import (
+    Bench,
     Document,
     Obstacle,
     Query,
     SystemUnderTest,
+    Workload,
     without_memory_optimised,
 )
-from vnuma.workloads.query_bench import StatementWorkload
+from vnuma.workloads.query_bench import dataset_bench
 
 SENTINEL_SIZE = 500
 
@@ -83,7 +86,7 @@ def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
             )
 
 
-class CrossJoinWorkload(StatementWorkload):
+class CrossJoinWorkload(Workload):
     """Two memory-optimised tables, crossed."""
 
     settings = CrossJoin
@@ -107,9 +110,9 @@ class CrossJoinWorkload(StatementWorkload):
         size = min(SENTINEL_SIZE, dataset.smaller_table_rows or SENTINEL_SIZE)
         return cross_join(size, "server", maxdop=settings.maxdop, spool=settings.spool)
 
-    def queries(self, settings: CrossJoin) -> tuple[Query, ...]:
-        """Every size in every form."""
-        return cross_join_queries(settings)
+    def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
+        """Every size in every form, on the study's database."""
+        return dataset_bench(system, cross_join_queries(system.settings))
 
 
 def _hints(maxdop: int, spool: str) -> str:

@@ -145,12 +145,6 @@ def release_sessions(connection: pyodbc.Connection) -> None:
     run(connection, _RELEASE)
 
 
-def release_without_load(connection: pyodbc.Connection, form: str) -> None:
-    """Release the sessions without anything to run, by dropping their procedure."""
-    run(connection, f"DROP PROCEDURE {PROCEDURES[form]}")
-    release_sessions(connection)
-
-
 def waiting_cpus(connection: pyodbc.Connection) -> dict[int, int]:
     """The sessions that wait for the start, with their CPUs."""
     return dict(query.rows(connection, _WAITING, int, int))
@@ -254,11 +248,12 @@ def _session(load: Load, number: int) -> Ran:
 
 @contextmanager
 def _called_off_on_error(control: pyodbc.Connection, form: str) -> Iterator[None]:
-    """After an error before the start, release the waiting sessions without their load."""
+    """After an error before the start, release the waiting sessions, without a procedure to run."""
     try:
         yield
     except BaseException:
-        release_without_load(control, form)
+        run(control, f"DROP PROCEDURE {PROCEDURES[form]}")
+        release_sessions(control)
         raise
 
 

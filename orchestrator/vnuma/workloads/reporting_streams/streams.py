@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -55,13 +54,6 @@ def streams_reading(
         rows=queries,
         execution={"streams": len(streams), "queries": queries, **execution},
     )
-
-
-@contextmanager
-def opened(server: SqlServer, database: str, count: int) -> Iterator[list[pyodbc.Connection]]:
-    """That many connections, opened one after the other and closed at the end."""
-    with ExitStack() as open_ones:
-        yield [open_ones.enter_context(connect(server, database)) for _ in range(count)]
 
 
 def run_streams(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 
 from vnuma.domain.study.study import Dataset
@@ -19,7 +19,6 @@ from vnuma.workloads.reporting_streams.streams import (
     COST_MATRIX,
     NodePort,
     NodeScans,
-    opened,
     run_streams,
     scan_from_both,
     streams_reading,
@@ -38,7 +37,8 @@ class StreamsBench:
     def run(self, size: int, form: str) -> Reading:
         """One window: each stream runs its queries. Raises PlacementNotProven for misplaced lookups."""
         settings, database = self.system.settings, self.system.dataset.database
-        with connect(self.system.server) as beside, opened(self.streams.server, database, size) as streams:
+        with connect(self.system.server) as beside, ExitStack() as opened:
+            streams = [opened.enter_context(connect(self.streams.server, database)) for _ in range(size)]
             for connection in streams:
                 _require_arrival(connection, self.streams)
             before = buffer_pool.lookups(beside)

@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.workloads.settings import HintedSettings
+from vnuma.domain.workloads.settings import StatementSettings
 
 Megabytes = Annotated[int, Field(ge=1, le=1_048_576)]
 ScanForm = Literal["sparse", "dense"]
 
 
-class ScanAggregate(HintedSettings):
+class ScanAggregate(StatementSettings):
     """A scan and aggregate over a memory-optimised table that is larger than the last-level cache.
 
     The paper's cross joins read 0.4 MB again and again, which every cache holds: they cannot show the
@@ -36,6 +36,9 @@ class ScanAggregate(HintedSettings):
             "`sparse` reads a few cache lines of each row (distance to memory), `dense` every byte "
             "(bandwidth). The first form decides the verdict."
         ),
+    )
+    maxdop: int = Field(
+        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 keeps the server's own."
     )
 
     def assumed_seconds(self, size: int, form: str) -> float:

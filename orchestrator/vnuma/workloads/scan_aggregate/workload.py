@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 
 from vnuma.domain.study.study import Dataset
@@ -11,13 +12,15 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.dataset import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
 from vnuma.workloads.interface import (
+    Bench,
     Document,
     Obstacle,
     Query,
     SystemUnderTest,
+    Workload,
     without_memory_optimised,
 )
-from vnuma.workloads.query_bench import StatementWorkload
+from vnuma.workloads.query_bench import dataset_bench
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
 
 LARGEST_SHARE = 0.7
@@ -43,7 +46,7 @@ def scan_queries(settings: ScanAggregate) -> tuple[Query, ...]:
     return tuple(scan(size, form, settings.maxdop) for size in settings.sizes for form in settings.forms)
 
 
-class ScanAggregateWorkload(StatementWorkload):
+class ScanAggregateWorkload(Workload):
     """One memory-optimised table for each size, scanned whole."""
 
     settings = ScanAggregate
@@ -71,9 +74,9 @@ class ScanAggregateWorkload(StatementWorkload):
         """The sparse scan of the smallest table."""
         return scan(min(settings.sizes), "sparse", settings.maxdop)
 
-    def queries(self, settings: ScanAggregate) -> tuple[Query, ...]:
-        """Every size in every form."""
-        return scan_queries(settings)
+    def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
+        """Every size in every form, on the study's database."""
+        return dataset_bench(system, scan_queries(system.settings))
 
 
 WORKLOAD = ScanAggregateWorkload()
