@@ -99,7 +99,8 @@ def _failure(copy: Path, tests: Sequence[str], limit_s: float | None = None) -> 
 
 
 def _go_failure(lab: Path, packages: Sequence[str], limit_s: float | None) -> str:
-    command = ["go", "test", "-count=1", "-trimpath", "-vet=off", *packages]
+    go = shutil.which("go") or str(Path(sys.executable).with_name("go"))  # the machine's, else the wheel's
+    command = [go, "test", "-count=1", "-trimpath", "-vet=off", *packages]
     try:
         ran = subprocess.run(
             command, cwd=lab, env={**os.environ, "CGO_ENABLED": "0"}, capture_output=True, timeout=limit_s
