@@ -19,7 +19,7 @@ GROUPS = PROJECT["dependency-groups"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 RUN, BUILD, DEV, DOCS = "requirements.lock", "tools/build.lock", "tools/dev.lock", "tools/docs.lock"
 ASKED = {
-    RUN: [*PROJECT["project"]["dependencies"], *EXTRAS["postgresql"]],
+    RUN: [*PROJECT["project"]["dependencies"], *EXTRAS["postgresql"], *EXTRAS["serve"]],
     DEV: [*GROUPS["dev"], *(text for name, texts in EXTRAS.items() if name != "lab" for text in texts)],
     BUILD: GROUPS["build"],
     DOCS: GROUPS["docs"],
@@ -85,7 +85,7 @@ def names(lock: str) -> set[str]:
 def test_what_running_needs_is_locked_and_nothing_else() -> None:
     """The lock of the run-time set is what the dependencies ask for, each with its own dependencies.
 
-    The driver for PostgreSQL is one: images and the archive have no way to get it later.
+    So are the driver for PostgreSQL and `vnuma serve`: images and the archive cannot get them later.
     """
     needed: set[str] = set()
     waiting = [Requirement(text) for text in ASKED[RUN]]
