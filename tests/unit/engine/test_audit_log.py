@@ -292,6 +292,21 @@ def test_a_log_that_was_moved_away_during_a_change_is_intact_in_both_parts(tmp_p
     assert [line.outcome for line in read_audit_file(log)] == ["made", "intended", "made"]
 
 
+def test_a_change_that_is_made_after_a_killed_try_is_intact(tmp_path: Path) -> None:
+    """The text that the kill left without a newline never counted, and the outcome is the later line's."""
+    journal, log = Journal(new_store(tmp_path / "vnuma.db"), "key", "sql16"), tmp_path / "vnuma.audit.jsonl"
+    for _ in range(2):
+        with journal.change("power", (Edit("power", "on", "off"),)):
+            pass
+        kept = log.read_bytes()
+        log.write_bytes(kept.splitlines()[0])
+    log.write_bytes(kept)
+
+    found = verify_file(log)
+
+    assert (found.problem, len(found.unfinished), len(found.lines)) == (None, 1, 2)
+
+
 OUTCOMES: list[tuple[VnumaError | None, str, int]] = [
     (None, "made", 1),
     (ReconfigureRefused("refused"), "failed", 0),
