@@ -20,7 +20,7 @@ type Session struct {
 	options options
 
 	lastError int32
-	failed    int // statements, outside of TRY
+	failed    int // statements
 	rowCount  int64
 
 	// node and the following are the location of its worker; they do not change after the login.

@@ -174,7 +174,7 @@ func (*Select) body() {}
 func (*Union) body()  {}
 func (*Values) body() {}
 
-// Item is one entry of a select list: an expression, a star or an assignment.
+// Item is one entry of a select list: an expression or a star.
 type Item struct {
 	X         Expr
 	Alias     string

@@ -64,7 +64,7 @@ func readQuery(p *parser, line at) Statement {
 		p.next()
 		ctes := p.ctes()
 		insert := readInsert(p, line).(*Insert)
-		p.must(insert.Source != nil && insert.Source.With == nil)
+		p.must(insert.Source.With == nil)
 		insert.Source.With = ctes
 		return insert
 	}

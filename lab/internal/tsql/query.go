@@ -1,6 +1,9 @@
 package tsql
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 func lower(s string) string { return strings.ToLower(s) }
 
@@ -289,13 +292,11 @@ func (p *parser) hints() Hints {
 	return h
 }
 
+// atoi is a whole number, 0 for anything else.
 func atoi(s string) int {
-	n := 0
-	for _, c := range s {
-		if c < '0' || c > '9' || n > 1<<20 {
-			return 0
-		}
-		n = n*10 + int(c-'0')
+	n, err := strconv.ParseUint(s, 10, 20)
+	if err != nil {
+		return 0
 	}
-	return n
+	return int(n)
 }

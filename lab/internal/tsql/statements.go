@@ -12,12 +12,12 @@ func (a at) Line() int { return int(a) }
 
 // Statements.
 type (
-	// SelectStatement is a query as a statement, INTO and variable assignment included.
+	// SelectStatement is a query as a statement, INTO included.
 	SelectStatement struct {
 		at
 		Query *Query
 	}
-	// Insert is INSERT ... VALUES, SELECT or DEFAULT VALUES (Source nil).
+	// Insert is INSERT ... VALUES or SELECT.
 	Insert struct {
 		at
 		Target  Name

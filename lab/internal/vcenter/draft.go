@@ -297,7 +297,7 @@ func maxVCPUs(hardware int) int {
 	case hardware >= 9:
 		return 64
 	}
-	return 4
+	return 32
 }
 
 func (m *machine) checkAffinity(d *draft) *refusal {
