@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"fmt"
 	"math/bits"
 	"strings"
 
@@ -154,6 +155,9 @@ func (p *aggregatePlan) newGroup(keys []any) *group {
 func (p *aggregatePlan) each(yield func([]any) error) error {
 	row, ok, err := p.overProduct()
 	if !ok && err == nil {
+		row, ok, err = p.overScan()
+	}
+	if !ok && err == nil {
 		row, ok = p.overCounted()
 	}
 	switch {
@@ -259,13 +263,9 @@ func (a *aggregate) checksummed() *summedChecksum {
 // shift is by how much the checksum of the column at a position of the list is rotated.
 func (c *summedChecksum) shift(at int) int { return 4 * (len(c.places) - 1 - at) }
 
-// overProduct computes aggregates over a cross product without building its rows; ok is false if the query does not have
-// that form, or needs the rows themselves.
-func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
-	cross := productOf(p.input)
-	if cross == nil || p.grouped {
-		return nil, false, nil
-	}
+// summed computes aggregates from a number of rows and their checksums; ok is false if one of them needs the rows
+// themselves.
+func (p *aggregatePlan) summed(rows func() (int64, error), sum func(*summedChecksum) int64) (row []any, ok bool, err error) {
 	asked := make([]*summedChecksum, len(p.aggregates))
 	for i, a := range p.aggregates {
 		if a.arg == nil {
@@ -275,11 +275,10 @@ func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
 			return nil, false, nil
 		}
 	}
-	left, right, err := cross.sides()
+	n, err := rows()
 	if err != nil {
 		return nil, false, err
 	}
-	n := int64(len(left)) * int64(len(right))
 	for _, c := range asked {
 		switch {
 		case c == nil:
@@ -287,11 +286,58 @@ func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
 		case n == 0:
 			row = append(row, nil)
 		default:
-			width := len(left[0])
-			row = append(row, sumOfXor(c.ofRows(left, 0, width), c.ofRows(right, width, width+len(right[0]))))
+			row = append(row, sum(c))
 		}
 	}
 	return row, true, p.run.ended()
+}
+
+// overProduct computes aggregates over a cross product without building its rows.
+func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
+	cross := productOf(p.input)
+	if cross == nil || p.grouped {
+		return nil, false, nil
+	}
+	var left, right [][]any
+	count := func() (int64, error) {
+		left, right, err = cross.sides()
+		return int64(len(left)) * int64(len(right)), err
+	}
+	return p.summed(count, func(c *summedChecksum) int64 {
+		width := len(left[0])
+		return sumOfXor(c.ofRows(left, 0, width), c.ofRows(right, width, width+len(right[0])))
+	})
+}
+
+// overScan is the same over a whole table.
+func (p *aggregatePlan) overScan() (row []any, ok bool, err error) {
+	scan := scanOf(p.input)
+	if scan == nil || p.grouped {
+		return nil, false, nil
+	}
+	return p.summed(func() (int64, error) { return int64(scan.rows.rows), nil }, scan.rows.checksum)
+}
+
+// checksum is the sum of the rows' checksums. Stores never change: each sum is computed once.
+func (s *store) checksum(c *summedChecksum) (sum int64) {
+	s.joins.Lock()
+	defer s.joins.Unlock()
+	key := fmt.Sprint(*c)
+	if known, ok := s.sums[key]; ok {
+		return known
+	}
+	for row := range s.rows {
+		var one uint32
+		for _, place := range c.places {
+			one = foldChecksum(one, checksumOf(s.cells[place].value(row), c.folded))
+		}
+		sum += int64(int32(one))
+	}
+	if s.sums == nil {
+		s.sums = map[string]int64{}
+	}
+	s.sums[key] = sum
+	return sum
 }
 
 // ofRows is each row's part of the checksum of a pair: that of its own columns, from one position

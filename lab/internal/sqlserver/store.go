@@ -16,8 +16,9 @@ type store struct {
 	cells []cells
 	rows  int
 
-	joins  sync.Mutex // guards chains
+	joins  sync.Mutex // guards what readers compute once
 	chains *chains
+	sums   map[string]int64 // of checksums
 }
 
 func newStore(columns []column) *store {
