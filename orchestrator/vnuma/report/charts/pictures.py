@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -45,22 +45,12 @@ class Picture:
     name: str
     svg: str
 
-    @property
-    def png(self) -> bytes:
-        """At twice its size in pixels. Raises IsolationError where it cannot be drawn."""
-        return svg_as_png(self.svg)
-
-    @property
-    def pdf(self) -> bytes:
-        """With vector graphics. Raises IsolationError where it cannot be drawn."""
-        return svg_as_pdf(self.svg)
-
     def write(self, folder: Path) -> None:
         """Write SVG, PNG and PDF; a format that cannot be made becomes a text file with the reason."""
         (folder / f"{self.name}.svg").write_text(self.svg, encoding="utf-8")
-        for kind in ("png", "pdf"):
+        for kind, drawn in (("png", svg_as_png), ("pdf", svg_as_pdf)):
             try:
-                (folder / f"{self.name}.{kind}").write_bytes(getattr(self, kind))
+                (folder / f"{self.name}.{kind}").write_bytes(drawn(self.svg))
             except IsolationError as error:
                 why = f"{self.name}.svg could not be made a {kind.upper()}: {error}.\n"
                 (folder / f"{self.name}.{kind}.txt").write_text(why, encoding="utf-8")
@@ -157,19 +147,11 @@ def composed(blocks: Sequence[Block], width: float, scheme: Scheme = "light", *,
     return document.replace("system-ui, sans-serif", FONT)
 
 
-def as_pdf(blocks: Iterable[Block], of: str) -> bytes:
+def one_page(blocks: Iterable[Block], of: str, kind: Literal["png", "pdf"] = "pdf") -> bytes:
     """One page of A4. Raises EnvironmentProblem where it cannot be drawn."""
-    return _drawn(svg_as_pdf, blocks, of)
-
-
-def as_png(blocks: Iterable[Block], of: str) -> bytes:
-    """The same page as a picture."""
-    return _drawn(svg_as_png, blocks, of)
-
-
-def _drawn(draw: Callable[[str], bytes], blocks: Iterable[Block], of: str) -> bytes:
+    page = composed(list(blocks), 794, a4=True)
     try:
-        return draw(composed(list(blocks), 794, a4=True))
+        return svg_as_png(page) if kind == "png" else svg_as_pdf(page)
     except IsolationError as error:
         raise EnvironmentProblem(
             f"The page of {of} could not be drawn: {error}.", fix="Take another format: HTML."

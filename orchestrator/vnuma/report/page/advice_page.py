@@ -11,7 +11,7 @@ from vnuma import __version__
 from vnuma.checks.advice import Advice, Worth
 from vnuma.domain.topology.picture import topology_svg, topology_title
 from vnuma.domain.topology.vm_location import VmLocation
-from vnuma.report.charts.pictures import Block, as_pdf
+from vnuma.report.charts.pictures import Block, one_page
 from vnuma.report.page.page import filled, write_file
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner
@@ -34,7 +34,7 @@ def write_advice(
     ]
     if path.suffix.lower() == ".pdf":
         svgs = [svg for svg, _ in drawn]
-        write_file(path, as_pdf(_sheet(advice, vm, sentences, svgs, simulated), vm), "The page")
+        write_file(path, one_page(_sheet(advice, vm, sentences, svgs, simulated), vm), "The page")
         return
     text = filled(
         "advice.html.j2",

@@ -10,7 +10,7 @@ from typing import Literal
 from markupsafe import escape
 
 from vnuma.analysis.result import Analysis
-from vnuma.report.charts.pictures import Block, as_pdf, as_png, plain, size_of
+from vnuma.report.charts.pictures import Block, one_page, plain, size_of
 from vnuma.report.charts.row_plots import all_sizes, differences_figure
 from vnuma.report.charts.topology_drawing import drawing
 from vnuma.report.model.arm_topologies import topologies_of
@@ -119,8 +119,7 @@ def _write_sheets(loaded: LoadedRun, path: Path, format_: Literal["png", "pdf"])
     several, written = len(loaded.vms) > 1, []
     for vm, analysis in loaded.primary:
         file = path.with_name(f"{path.stem}-{plain(vm.name)}{path.suffix}") if several else path
-        draw = as_png if format_ == "png" else as_pdf
-        write_file(file, draw(sheet_of(loaded, vm, analysis), vm.name), "The report")
+        write_file(file, one_page(sheet_of(loaded, vm, analysis), vm.name, format_), "The report")
         written.append(file)
     return written
 
