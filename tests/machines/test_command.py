@@ -110,24 +110,14 @@ def test_pgbench_is_measured_in_the_shape_of_each_arm(
 
 
 @HERE
-@pytest.mark.parametrize(
-    ("run", "printed", "why"),
-    [
-        ("echo no luck", "no luck\n", "it printed no figure"),
-        ("echo tps = 5; exit 3", "tps = 5\n", "exit code 3"),
-        ("echo tps = 5; sleep 1000", "tps = 5\n", "longer than 1 s"),
-    ],
-)
-def test_an_iteration_without_a_figure_has_a_reason_and_its_output(
-    tmp_path: Path, run: str, printed: str, why: str
-) -> None:
+def test_an_iteration_without_a_figure_has_a_reason_and_its_output(tmp_path: Path) -> None:
     """It is a sample without a number; teardown runs, and so does the study's own."""
     teardown = [["rm", str(tmp_path / "boot")]]
     bench = study(
         tmp_path,
         {
-            "run": run,
-            "timeout_s": 1 if "sleep" in run else 60,
+            "run": "echo tps = 5; sleep 1000",
+            "timeout_s": 1,
             "study_setup": [["touch", str(tmp_path / "study")]],
             "setup": [["touch", str(tmp_path / "boot")]],
             "teardown": teardown,
@@ -139,8 +129,8 @@ def test_an_iteration_without_a_figure_has_a_reason_and_its_output(
 
     assert ran.code == 6, ran.text
     (sample,) = samples()
-    assert (sample.value, sample.elapsed_ms, kept(sample)) == (None, None, printed)
-    assert why in str(sample.reason)
+    assert (sample.value, sample.elapsed_ms, kept(sample)) == (None, None, "tps = 5\n")
+    assert "longer than 1 s" in str(sample.reason)
     assert not {"boot", "study"} & {path.name for path in tmp_path.iterdir()}
 
 
