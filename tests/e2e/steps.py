@@ -23,7 +23,7 @@ from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.restore.restore import restore_target
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.next_cell import claim_next_cell
-from vnuma.engine.run.oversight import Work
+from vnuma.engine.run.oversight import SupervisedRun
 from vnuma.engine.run.start import create_run, take_over_target
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -75,9 +75,11 @@ class Steps:
         return cls(home, store, study, run, targets[study.vms[0]], targets)
 
     @property
-    def work(self) -> Work:
+    def work(self) -> SupervisedRun:
         """The run as `vnuma run` supervises it."""
-        return Work(self.store, self.url, self.run, self.study, self.targets, self.home / "hosts.yml")
+        return SupervisedRun(
+            self.store, self.url, self.run, self.study, self.targets, self.home / "hosts.yml"
+        )
 
     @property
     def vm(self) -> Vm:

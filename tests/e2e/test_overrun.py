@@ -18,7 +18,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.run import oversight
 from vnuma.engine.run import supervise as supervision
-from vnuma.engine.run.oversight import Work
+from vnuma.engine.run.oversight import SupervisedRun
 from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.start import create_run
 from vnuma.errors import CellsMissing
@@ -77,7 +77,7 @@ def test_a_real_run_that_overruns_is_stopped_restored_and_resumed(
     for supervisor in (supervision, oversight):
         monkeypatch.setattr(supervisor, "utc_now", clock)
 
-    ended = supervision.supervise(Work(store, url, run, study, targets, inventory), clock.watch)
+    ended = supervision.supervise(SupervisedRun(store, url, run, study, targets, inventory), clock.watch)
 
     assert clock.busy
     assert ended.progress.valid < ended.progress.total

@@ -22,7 +22,7 @@ from tests.support.supervised import Struck
 from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run import oversight
 from vnuma.engine.run import supervise as supervise_module
-from vnuma.engine.run.oversight import Watch, Work
+from vnuma.engine.run.oversight import SupervisedRun, Watch
 from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.supervise import restore_vms, supervise
 from vnuma.errors import NotAtBaseline, StoreUnwritable
@@ -141,7 +141,7 @@ def test_a_full_disk_ends_the_run_and_names_the_store(
 
     filler = small_disk / "filler"
 
-    def freed(work: Work, watch: Watch) -> tuple[list[Restored], list[Exception]]:
+    def freed(work: SupervisedRun, watch: Watch) -> tuple[list[Restored], list[Exception]]:
         filler.unlink()
         return restore_vms(work, watch)
 

@@ -48,7 +48,7 @@ from vnuma.engine.restore.restore_leftovers import (
     show_leftovers,
 )
 from vnuma.engine.restore.restore_vm import Choice, Restored
-from vnuma.engine.run.oversight import Work
+from vnuma.engine.run.oversight import SupervisedRun
 from vnuma.engine.run.start import reopen
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError, WrongServer
@@ -417,7 +417,7 @@ def test_a_machine_is_restored_by_the_inventory_that_is_used_now(
 ) -> None:
     """A site's inventory is another one than the controller's, which the run names."""
     new, targets = tmp_path / "new.yml", {"box": Target(name="box")}
-    work = Work(machine.store, "", machine.leased.run, machine.study, targets, new)
+    work = SupervisedRun(machine.store, "", machine.leased.run, machine.study, targets, new)
 
     if after_death:
         with pytest.raises(NotAtBaseline, match=r"new\.yml"):

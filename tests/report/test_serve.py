@@ -22,7 +22,7 @@ from tests.support.stores import new_store
 from vnuma.checks.check_history import RecordedCheck
 from vnuma.errors import InputError, StoreError
 from vnuma.serve import app, reader
-from vnuma.serve.reader import Kept, Reader
+from vnuma.serve.reader import Reader, SharedCache
 from vnuma.store import audit, estate_checks, runs, tables
 from vnuma.store.audit import AuditLine
 from vnuma.store.estate_checks import NewFinding
@@ -239,7 +239,7 @@ def test_a_run_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("error", [InputError("no"), RuntimeError("bug"), StoreError("gone")])
 def test_what_failed_behind_is_created_again(error: Exception) -> None:
     """No older value stays for good; only while the store is away it is still given."""
-    kept = Kept[str](1)
+    kept = SharedCache[str](1)
     kept.get("run", 1, lambda: "old")
 
     def failing() -> str:

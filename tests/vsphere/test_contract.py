@@ -79,7 +79,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *ids: str) -> None:
             if item.path.stem != "beliefs_read" and suite._id(item) not in ids:
                 item.add_marker(pytest.mark.skip("not in this test"))
 
-    monkeypatch.setattr(suite._Asking, "pytest_collection_modifyitems", select, raising=False)
+    monkeypatch.setattr(suite._BeliefRun, "pytest_collection_modifyitems", select, raising=False)
 
 
 def agree(vm: VmFacts, scenario: str | None) -> None:

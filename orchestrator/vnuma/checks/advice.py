@@ -133,7 +133,7 @@ def _judged(
     most = max(one.usable_cores for shape in seen for one in shape.forecasts)
     of_host = {host.name: len(host.numa_nodes) for host in hosts}
     best = _fewest(vcpus, by_host, of_host, guest.most_in_a_node)
-    wanted = Wanted(by_host, of_host, best, most, guest)
+    wanted = GoodShape(by_host, of_host, best, most, guest)
     found = [_candidate(shape, hosts, wanted) for shape in seen]
     low, high = vcpus - vcpus % needed, vcpus + needed - vcpus % needed
     return Advice(
@@ -248,7 +248,7 @@ def _fewest(vcpus: int, fewest: Mapping[str, int], every: Mapping[str, int], mos
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _ForecastShape:
     """A shape with the settings that make its nodes, and the result on each host."""
 
     topology: Topology
@@ -264,7 +264,7 @@ def _seen(
     hardware: int,
     guest: PlannedGuest,
     needed: int,
-) -> _Seen:
+) -> _ForecastShape:
     settings: dict[str, Value] = {
         "numCPUs": shape.vcpus,
         "numCoresPerSocket": shape.cores_per_socket,
@@ -272,10 +272,10 @@ def _seen(
     }
     extra = _node_per_socket(shape, settings, hosts, hardware) if shape.sockets >= needed else {}
     vm = planned_vm({**settings, **extra}, hardware)
-    return _Seen(shape, vm, extra, tuple(forecast_on(vm.settings, hardware, hosts, guest)))
+    return _ForecastShape(shape, vm, extra, tuple(forecast_on(vm.settings, hardware, hosts, guest)))
 
 
-def _candidate(seen: _Seen, hosts: Sequence[HostFacts], wanted: Wanted) -> Candidate:
+def _candidate(seen: _ForecastShape, hosts: Sequence[HostFacts], wanted: GoodShape) -> Candidate:
     shape, first = seen.topology, seen.forecasts[0]
     against = [*broken_rules(seen.vm, hosts), *too_large(seen.vm, hosts)]
     against += dict.fromkeys(reason for one in seen.forecasts for reason in disadvantages(one, wanted))
@@ -324,7 +324,7 @@ SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T1
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GoodShape:
     """A good shape has the fewest vNUMA nodes, and uses as many cores as any shape.
 
     `by_host` is the fewest host nodes that fit the VM, `of_host` all nodes, both by host.
@@ -371,7 +371,7 @@ def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
     return words if len(names) == len(hosts) else f"{words} ({', '.join(names)})"
 
 
-def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
+def disadvantages(one: Forecast, wanted: GoodShape) -> Iterator[str]:
     """All other disadvantages of a shape, on one host or alike on several."""
     host_nodes = {(wanted.by_host[name], wanted.of_host[name]) for name in one.hosts}
     needed = max(fewest for fewest, _ in host_nodes)
@@ -399,7 +399,7 @@ def _nodes(count: int) -> str:
     return counted(count, "vNUMA node")
 
 
-def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]:
+def advantages(shape: Topology, seen: Forecast, wanted: GoodShape) -> Iterator[str]:
     """How its nodes and sockets match the VM, and how sure that is."""
     nodes, needed = seen.prediction.vnuma_nodes, wanted.host_nodes
     if nodes == needed == 1:

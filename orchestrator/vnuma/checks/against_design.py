@@ -93,7 +93,7 @@ def compare_with_design(
 
     An earlier snapshot identifies VMs by identity, any other design by a name that only one VM has.
     """
-    there = _There(present)
+    there = _PresentVms(present)
     vms, missing = list[DriftedVm](), list[OneSided]()
     not_compared: Counter[tuple[str, str]] = Counter()
     matched, compared = set[int](), 0
@@ -131,7 +131,7 @@ def compare_with_design(
     )
 
 
-class _There:
+class _PresentVms:
     """The VMs of a site, by identity and by name."""
 
     def __init__(self, present: Sequence[Estate]) -> None:

@@ -109,7 +109,7 @@ def history_of(
     )
 
 
-class Seen:
+class ExaminedObjects:
     """What one check examined, by rule and object."""
 
     def __init__(self, result: CheckResult) -> None:

@@ -74,7 +74,7 @@ def power(
     spreads = [*planning.assumed_spreads(iterations, sizes), *([known.spread] if known else [])]
     chosen = known.spread if known else planning.typical_spread(iterations, sizes)
     seconds = known.cell_seconds if known else assumed_cell_seconds(parsed)
-    found = _Found(
+    found = _PowerAnswer(
         parsed,
         wanted,
         known,
@@ -138,7 +138,7 @@ def _pilot(name: str, study: Study, url: str | None) -> Pilot:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _PowerAnswer:
     """The answer, as text and as JSON."""
 
     study: Study

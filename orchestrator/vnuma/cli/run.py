@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vnuma.engine.notify import Notifier
     from vnuma.engine.preflight.findings import Permit
     from vnuma.engine.preflight.plan import TargetPlan
-    from vnuma.engine.run.oversight import Watch, Work
+    from vnuma.engine.run.oversight import SupervisedRun, Watch
     from vnuma.engine.run.progress import Progress
     from vnuma.engine.run.run_outcome import RunOutcome
     from vnuma.engine.run.start import StudyRequest
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from vnuma.store.rows import Run
 
 
-def run_to_end(work: Work, follow: list[Listener], notifier: Notifier) -> None:
+def run_to_end(work: SupervisedRun, follow: list[Listener], notifier: Notifier) -> None:
     """Run it, show the outcome, and notify people. Raises the error that decides the exit code."""
     from vnuma.engine.run.supervise import supervise
     from vnuma.store.tables import utc_now
@@ -286,7 +286,7 @@ def _start(
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify import Notifier, ready_channels
     from vnuma.engine.restore.restore_leftovers import restore_after_death
-    from vnuma.engine.run.oversight import Work
+    from vnuma.engine.run.oversight import SupervisedRun
     from vnuma.engine.run.sites import refuse_file
     from vnuma.engine.run.start import create_run, prepare
     from vnuma.store.open import open_store
@@ -314,7 +314,7 @@ def _start(
         return
     for site in asking.sites:
         note(f"There     vnuma run --resume {created.name} --site {site} -i INVENTORY")
-    work = Work(opened, address, created, asking.study, here, where)
+    work = SupervisedRun(opened, address, created, asking.study, here, where)
     run_to_end(work, follow, Notifier(*channels))
 
 
@@ -350,7 +350,7 @@ def _resume(
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify import Notifier, ready_channels
-    from vnuma.engine.run.oversight import Work
+    from vnuma.engine.run.oversight import SupervisedRun
     from vnuma.engine.run.sites import refuse_moved
     from vnuma.engine.run.start import reopen, what_it_did
 
@@ -373,7 +373,7 @@ def _resume(
     say(f"Found     {row.name} was {row.state}: {what_it_did(progress)}", sys.stderr)
     say(f"Keeps     {progress.valid} valid cells of {progress.total}", sys.stderr)
     here = of_site(targets, None)
-    run_to_end(Work(opened, store_url(url), continued, parsed, here, where), follow, notifier)
+    run_to_end(SupervisedRun(opened, store_url(url), continued, parsed, here, where), follow, notifier)
 
 
 def _work_at(site: str, name: str, inventory: Path | None, url: str | None, follow: list[Listener]) -> None:
@@ -388,7 +388,7 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
     from vnuma.engine.notify import Notifier
     from vnuma.engine.preflight.findings import Permit
     from vnuma.engine.restore.restore_leftovers import restore_after_death
-    from vnuma.engine.run.oversight import Work
+    from vnuma.engine.run.oversight import SupervisedRun
     from vnuma.engine.run.sites import add_site, begin_site, part_at_site, refuse_file, settle_if_last
     from vnuma.engine.run.start import StudyRequest
     from vnuma.store.place import parse_place
@@ -408,7 +408,7 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
         say(f"{site} has completed its part of {row.name}: nothing was done.", sys.stderr)
         return
     try:
-        run_to_end(Work(opened, address, part, parsed, own, where), follow, Notifier([]))
+        run_to_end(SupervisedRun(opened, address, part, parsed, own, where), follow, Notifier([]))
     finally:
         settle_if_last(opened, part)
 

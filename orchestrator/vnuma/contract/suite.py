@@ -104,7 +104,7 @@ Explain = Callable[[Exception], tuple[Verdict, str]]
 
 def ask(room: str, opened: Open, explain: Explain, judged: list[Judged]) -> None:
     """Run the beliefs of a room in their order, appending each result. Raises what ended it early."""
-    asking = _Asking(opened, explain, judged)
+    asking = _BeliefRun(opened, explain, judged)
     code = _pytest(asking, room)
     if asking.ended:
         raise asking.ended
@@ -159,7 +159,7 @@ class _Listing:
             raise RuntimeError(report.longreprtext)
 
 
-class _Asking(_Listing):
+class _BeliefRun(_Listing):
     """Gives each belief its server, and keeps its result."""
 
     def __init__(self, opened: Open, explain: Explain, judged: list[Judged]) -> None:

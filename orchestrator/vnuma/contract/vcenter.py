@@ -31,7 +31,7 @@ from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.engine.lease.whose_vm import find_own
 from vnuma.engine.preflight.findings import Permit
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
-from vnuma.engine.run.oversight import Asked, Work, stop_signals
+from vnuma.engine.run.oversight import StopRequests, SupervisedRun, stop_signals
 from vnuma.engine.run.run_outcome import state_away, worst_of
 from vnuma.engine.run.start import take_over_target
 from vnuma.engine.run.supervise import restore_vms
@@ -230,7 +230,7 @@ class Clone(AskedVm):
 
     context: VmContext
     attempt: Claim
-    stopping: Asked
+    stopping: StopRequests
     predicted: Mapping[str, object]
     written: list[Edit] = field(default_factory=list)
 
@@ -348,7 +348,9 @@ def ask_clone(
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VM is back
             problems.append(error)
         say(f"Restoring {target.name}, if anything was changed.")
-        restored, away = restore_vms(Work(store, address, run, study, {target.name: target}, inventory))
+        restored, away = restore_vms(
+            SupervisedRun(store, address, run, study, {target.name: target}, inventory)
+        )
         problems += away
         _close(store, run, problems, stopping)
     words = "; ".join(one.words for one in restored)
@@ -356,7 +358,7 @@ def ask_clone(
     return left, worst_of(problems) if problems else None
 
 
-def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -> None:
+def _close(store: Store, run: Run, problems: list[Exception], stopping: StopRequests) -> None:
     """Store the run's final state. A store that cannot be written is one more problem."""
     away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
     if away:
@@ -419,7 +421,9 @@ def _claimed(context: VmContext) -> Claim:
     return claimed
 
 
-def _ask_on(context: VmContext, attempt: Claim, stopping: Asked, judged: list[Judged], say: Say) -> None:
+def _ask_on(
+    context: VmContext, attempt: Claim, stopping: StopRequests, judged: list[Judged], say: Say
+) -> None:
     """Shut the VM down, ask, power it on in its own shape, ask again."""
     name = context.vm.name
 

@@ -503,7 +503,7 @@ _TASKS = ("pre_tasks", "tasks", "post_tasks", "handlers")
 
 def read_ansible(path: Path) -> Estate:
     """The VMs of a playbook, a file of tasks or variables, or a folder of host_vars. Raises InputError."""
-    found = _Found(path)
+    found = _TaskVms(path)
     if path.is_dir():
         for one in host_vars(path):
             found.add_host(one)
@@ -528,7 +528,7 @@ def is_ansible(document: object) -> bool:
 
 
 @dataclass
-class _Found:
+class _TaskVms:
     """What was found so far: VMs by name, and what could not be read."""
 
     path: Path

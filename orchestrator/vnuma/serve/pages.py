@@ -17,7 +17,7 @@ from vnuma.report.check.as_history import how_long
 from vnuma.report.page.comparison_page import compared_html
 from vnuma.report.page.page import environment
 from vnuma.report.tables.history import study_history
-from vnuma.serve.reader import Figures, Kept, Reader, View
+from vnuma.serve.reader import Figures, Reader, SharedCache, View
 from vnuma.store import audit
 from vnuma.store.tables import utc_now
 from vnuma.words.plain_text import counted, duration
@@ -51,7 +51,7 @@ class Pages:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.figures = Figures(reader.store)
-        self._live = Kept[Live](200)
+        self._live = SharedCache[Live](200)
 
     def runs(self) -> str:
         return _watched("Runs", self.runs_live(), "/")

@@ -71,7 +71,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _ReadRun:
     """What was read of a run, and the mark that its rows had then."""
 
     mark: Hashable
@@ -85,7 +85,7 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = Lock()
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _ReadRun] = {}
         self._view = View(0, utc_now())
         self._next = 0.0
 
@@ -112,7 +112,7 @@ class Reader:
         return now if same else replace(now, number=before.number + 1)
 
     def _all(self) -> tuple[tuple[Progress | Unreadable, ...], tuple[Away, ...]]:
-        now, present = time.monotonic(), dict[int, _Known]()
+        now, present = time.monotonic(), dict[int, _ReadRun]()
         with self.store.one_connection(), self.store.read() as connection:
             marks = run_marks(connection)
             for run in runs.measuring_runs(connection):
@@ -120,7 +120,7 @@ class Reader:
                 if known and known.mark == mark and (run.state.ended or now - known.at < REREAD_S):
                     present[run.id] = known
                 else:
-                    present[run.id] = _Known(mark, now, _found(connection, run))
+                    present[run.id] = _ReadRun(mark, now, _found(connection, run))
             away = vms_away(connection)
         self._known = present
         return tuple(item.found for item in present.values()), away
@@ -144,7 +144,7 @@ class _Entry(Generic[T]):
     """The mark of the value being made in the background."""
 
 
-class Kept(Generic[T]):
+class SharedCache(Generic[T]):
     """A cache shared by all readers: `most` values by key, least recently used removed first.
 
     A value stays until its source has changed. Concurrent requests make it once.
@@ -208,10 +208,10 @@ class Figures:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._answers = Kept[tuple[str, Hashable]](200)
-        self._reports = Kept[str](REPORTS)
-        self._compared = Kept[str](REPORTS)
-        self._estate = Kept[tuple[str, str | None]](1)
+        self._answers = SharedCache[tuple[str, Hashable]](200)
+        self._reports = SharedCache[str](REPORTS)
+        self._compared = SharedCache[str](REPORTS)
+        self._estate = SharedCache[tuple[str, str | None]](1)
         self._behind = ThreadPoolExecutor(1, thread_name_prefix="figures")
 
     def answers(self, progress: Progress) -> tuple[str, Hashable]:

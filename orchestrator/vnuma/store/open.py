@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _ThreadConnection:
     """A thread's connection, and the file that it is open on."""
 
     connection: Connection
@@ -115,7 +115,7 @@ class Store:
             return
         with translated(self.place), self._engine.connect() as connection:
             before = getattr(self._own, "kept", None)
-            self._own.kept = _Kept(connection, _identity(self.place))
+            self._own.kept = _ThreadConnection(connection, _identity(self.place))
             try:
                 yield
             finally:
@@ -128,7 +128,7 @@ class Store:
         Also a new one if the path now names another file or none, since what is written must be found again
         under it.
         """
-        own: _Kept | None = getattr(self._own, "kept", None)
+        own: _ThreadConnection | None = getattr(self._own, "kept", None)
         with translated(self.place), ExitStack() as unit:
             if not self.place.is_sqlite:
                 conn = unit.enter_context(self._patience.transaction(self._engine, options))

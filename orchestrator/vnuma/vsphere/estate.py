@@ -47,7 +47,7 @@ from vnuma.vsphere.host_options import OPTIONS
 from vnuma.vsphere.inventory import CONTAINERS, path_of, upwards
 from vnuma.vsphere.query import Wanted, ask, starting
 from vnuma.vsphere.read import CLUSTERS
-from vnuma.vsphere.session import Found, Session
+from vnuma.vsphere.session import ReadObject, Session
 
 _AT_ONCE = 500
 """Objects per request: enough to be fast, few enough to be answered in time."""
@@ -158,11 +158,11 @@ def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | 
     for found in _read(session, changes.partly, {vim.VirtualMachine: GUEST_MARKS, **hardware}):
         mark = changes.objects[found.ref]
         values, missing = {**mark.values, **found.values}, {**mark.missing, **found.missing}
-        changes.objects[found.ref] = Found(mark.ref, values, missing, {**mark.unread, **found.unread})
+        changes.objects[found.ref] = ReadObject(mark.ref, values, missing, {**mark.unread, **found.unread})
     return changes
 
 
-def _read(session: Session, refs: Sequence[vim.ManagedEntity], wanted: Wanted) -> Iterator[Found]:
+def _read(session: Session, refs: Sequence[vim.ManagedEntity], wanted: Wanted) -> Iterator[ReadObject]:
     """The objects, without those deleted since the view was made."""
     for start in range(0, len(refs), _AT_ONCE):
         some = (starting(ref) for ref in refs[start : start + _AT_ONCE])
@@ -193,7 +193,7 @@ def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
     return hosts, unseen
 
 
-def _connected_hosts(objects: Mapping[Any, Found]) -> dict[Any, str]:
+def _connected_hosts(objects: Mapping[Any, ReadObject]) -> dict[Any, str]:
     """Hosts by reference, with why they cannot be judged; empty if they can."""
     return {
         ref: ""
@@ -252,7 +252,7 @@ def _vms(
         yield EstateVm(facts, absent, guest=_windows(found))
 
 
-def _windows(found: Found) -> WindowsFacts | None:
+def _windows(found: ReadObject) -> WindowsFacts | None:
     """Windows as reported by Tools."""
     one = found.values.get(TOOLS_PATH)
     options = found.values.get(settings.EXTRA_CONFIG) or ((one,) if one else ())
@@ -261,7 +261,7 @@ def _windows(found: Found) -> WindowsFacts | None:
     return windows_of_tools(detail, found.values.get(GUEST_NAME, ""))
 
 
-def _absent(found: Found) -> dict[str, str]:
+def _absent(found: ReadObject) -> dict[str, str]:
     """Settings that could not be read, with the reason."""
     reasons = _reasons(found)
     if not reasons:
@@ -270,14 +270,14 @@ def _absent(found: Found) -> dict[str, str]:
     return {named[path]: why for path, why in reasons.items() if path in named}
 
 
-def _why(found: Found, needed: Iterable[str]) -> str:
+def _why(found: ReadObject, needed: Iterable[str]) -> str:
     """Why required properties are missing."""
     reasons = _reasons(found)
     named = [reasons[path] for path in needed if path in reasons]
     return named[0] if named else f"vCenter shows no configuration ({connection_of(found)})"
 
 
-def _reasons(found: Found) -> dict[str, str]:
+def _reasons(found: ReadObject) -> dict[str, str]:
     """Why properties could not be read, by path."""
     return {**found.unread, **{path: _in_words(fault) for path, fault in found.missing.items()}}
 
@@ -288,7 +288,7 @@ def _in_words(fault: vmodl.MethodFault) -> str:
     return describe(fault)
 
 
-def _with_others(objects: Mapping[Any, Found]) -> set[str]:
+def _with_others(objects: Mapping[Any, ReadObject]) -> set[str]:
     """Hosts that have VMs which the account does not see: their memory cannot be added up."""
     return {
         ref._GetMoId()
@@ -308,7 +308,7 @@ def _with_memory(
     }
 
 
-def _clusters(objects: Mapping[Any, Found], hosts: Mapping[str, HostFacts]) -> Iterator[ClusterFacts]:
+def _clusters(objects: Mapping[Any, ReadObject], hosts: Mapping[str, HostFacts]) -> Iterator[ClusterFacts]:
     """Clusters with their hosts; a standalone host is a cluster of one."""
     members: dict[Any, list[HostFacts]] = defaultdict(list)
     unread: dict[Any, list[str]] = defaultdict(list)

@@ -24,7 +24,7 @@ from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import CONTENTS, VAPP_VMS
 from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.read import CLUSTERS
-from vnuma.vsphere.session import Found, Session
+from vnuma.vsphere.session import ReadObject, Session
 
 TOOLS_PATH = f'{EXTRA_CONFIG}["{TOOLS_KEY}"]'
 """One key of extraConfig, which the property collector can return without the others."""
@@ -45,7 +45,7 @@ GUEST_MARKS = (TOOLS_PATH, GUEST_NAME)
 CONNECTED = "connected"
 
 
-def connection_of(found: Found) -> str:
+def connection_of(found: ReadObject) -> str:
     """The state of vCenter's connection to a host, or of a VM; connected where it is not said."""
     return str(found.values.get("runtime.connectionState", CONNECTED))
 
@@ -58,7 +58,7 @@ class Changes:
     are the hosts' NUMA options.
     """
 
-    objects: dict[Any, Found] = field(default_factory=dict)
+    objects: dict[Any, ReadObject] = field(default_factory=dict)
     changed: list[vim.VirtualMachine] = field(default_factory=list)
     taken: dict[Any, EstateVm] = field(default_factory=dict)
     hardware: dict[Any, HostFacts] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate
                 told[GUEST_NAME] = before.facts.guest_full_name
             else:
                 found.partly.append(mark.ref)
-            found.objects[mark.ref] = Found(mark.ref, {**mark.values, **place, **told}, {})
+            found.objects[mark.ref] = ReadObject(mark.ref, {**mark.values, **place, **told}, {})
         else:
             found.changed.append(mark.ref)
     return found
@@ -115,7 +115,7 @@ def _around_vms(session: Session, everything: Query.ObjectSpec) -> Changes:
 
 
 def _same_hardware(
-    session: Session, objects: Iterable[Found], earlier: Estate
+    session: Session, objects: Iterable[ReadObject], earlier: Estate
 ) -> Iterator[tuple[vim.HostSystem, HostFacts]]:
     """Hosts that have run since before the earlier reading, with their facts from it."""
     if any(one.facts.vcenter_uuid != session.about.uuid for one in earlier.vms) or not earlier.vms:
@@ -134,7 +134,7 @@ def _is_whole(facts: HostFacts) -> bool:
     return bool(facts.numa_reported and facts.bios and facts.cpu_model)
 
 
-def _is_unchanged(session: Session, mark: Found, earlier: EstateVm) -> bool:
+def _is_unchanged(session: Session, mark: ReadObject, earlier: EstateVm) -> bool:
     """Whether the earlier facts still apply. False if the account could or can not read something.
 
     False after a power-on or power-off too: vSphere 8 shows what it assigned only while the VM is on, under
@@ -151,13 +151,13 @@ def _is_unchanged(session: Session, mark: Found, earlier: EstateVm) -> bool:
     )
 
 
-def _has_same_windows(mark: Found, earlier: EstateVm) -> bool:
+def _has_same_windows(mark: ReadObject, earlier: EstateVm) -> bool:
     """Whether the guest's details name the same Windows as before; an older vCenter has no details."""
     now = windows_of_tools(mark.values.get(GUEST_DETAIL, ""))
     return now is not None and now == earlier.guest
 
 
-def _places(objects: Iterable[Found]) -> dict[Any, dict[str, Any]]:
+def _places(objects: Iterable[ReadObject]) -> dict[Any, dict[str, Any]]:
     """Each VM's host and folder, from the hosts' and folders' lists of VMs, which are smaller to read."""
     places: dict[Any, dict[str, Any]] = {}
     for one in objects:

@@ -20,7 +20,7 @@ from vnuma.domain.vm.setting import (
     is_governed,
     meant,
 )
-from vnuma.vsphere.session import Found
+from vnuma.vsphere.session import ReadObject
 from vnuma.vsphere.wait import question_words
 
 LEASE_KEY = f"{LEASE_PREFIX}run"
@@ -127,7 +127,7 @@ class Place:
     drs_override: str | None
 
 
-def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str] = TYPED) -> VmFacts:
+def vm_facts(vcenter_uuid: str, vm: ReadObject, place: Place, settings: Iterable[str] = TYPED) -> VmFacts:
     """A VM's facts, with these of its typed settings."""
     values = vm.values
     host, question = values.get("runtime.host"), values.get("runtime.question")
@@ -161,7 +161,7 @@ def _manager(info: Any) -> str:
     return str(info.extensionKey) if info and info.extensionKey else ""
 
 
-def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
+def moved_facts(earlier: VmFacts, vm: ReadObject, place: Place) -> VmFacts:
     """Earlier facts of a VM with unchanged configuration and power; guest and place are current."""
     host = vm.values.get("runtime.host")
     return replace(
@@ -174,7 +174,7 @@ def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
     )
 
 
-def host_facts(host: Found, drs: Any) -> HostFacts:
+def host_facts(host: ReadObject, drs: Any) -> HostFacts:
     """The facts of a host in a cluster with that configuration (None: in none, or not visible)."""
     values = host.values
     cpu, system = values["hardware.cpuInfo"], values["hardware.systemInfo"]
@@ -200,7 +200,7 @@ def host_facts(host: Found, drs: Any) -> HostFacts:
     return host_as_now(hardware, host, drs)
 
 
-def host_as_now(hardware: HostFacts, host: Found, drs: Any) -> HostFacts:
+def host_as_now(hardware: HostFacts, host: ReadObject, drs: Any) -> HostFacts:
     """Earlier read hardware of a host, with what may change while it runs as it is now."""
     values = host.values
     enabled = drs is not None and bool(drs.drsConfig.enabled)
@@ -222,7 +222,7 @@ def _release(values: Mapping[str, Any]) -> Release:
     return Release(product.version, product.build)
 
 
-def drs_of(host: Found | None, objects: Mapping[Any, Found]) -> Any:
+def drs_of(host: ReadObject | None, objects: Mapping[Any, ReadObject]) -> Any:
     """The cluster's configuration; None for a standalone host or an invisible cluster."""
     cluster = objects.get(host.values.get("parent")) if host else None
     return cluster.values.get("configurationEx") if cluster else None

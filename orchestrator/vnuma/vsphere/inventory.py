@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pyVmomi import vim
 
 from vnuma.vsphere.query import Query, Wanted, along, ask, starting
-from vnuma.vsphere.session import Found, Session
+from vnuma.vsphere.session import ReadObject, Session
 
 # Traversals refer to each other by name, which makes the property collector recurse.
 _UP, _OUT_OF_VAPP = "up", "out of a vApp"
@@ -42,7 +42,7 @@ def upwards() -> list[Query.SelectionSpec]:
     ]
 
 
-def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
+def path_of(vm: ReadObject, objects: Mapping[vim.ManagedEntity, ReadObject]) -> str:
     """The inventory path, such as `/DC1/vm/Test/sql16`, without the root folder.
 
     Raises ValueError for a folder that contains itself.
@@ -59,7 +59,7 @@ def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
     return "/" + "/".join(reversed(names))
 
 
-def _above(container: Found) -> vim.ManagedEntity | None:
+def _above(container: ReadObject) -> vim.ManagedEntity | None:
     places = _VAPP_PLACES if isinstance(container.ref, vim.VirtualApp) else ("parent",)
     return next((container.values[place] for place in places if container.values.get(place)), None)
 

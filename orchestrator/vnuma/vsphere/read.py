@@ -30,7 +30,7 @@ from vnuma.vsphere.faults import NotNow
 from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import CONTAINERS, path_of, upwards
 from vnuma.vsphere.query import Query, Wanted, along, ask, starting
-from vnuma.vsphere.session import Found, Session, VmRef
+from vnuma.vsphere.session import ReadObject, Session, VmRef
 
 CLUSTERS: Wanted = {vim.ClusterComputeResource: ("name", "configurationEx")}
 """Properties of a cluster: its DRS settings, including those of single VMs."""
@@ -85,7 +85,7 @@ def host_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
     return ask(wanted, starting(ref, host, wanted=False), or_gone=True)
 
 
-def host_trouble(found: Iterable[Found]) -> str | None:
+def host_trouble(found: Iterable[ReadObject]) -> str | None:
     """What prevents a power-on on this host, as a sentence."""
     found = list(found)
     for here in (one.values for one in found if isinstance(one.ref, vim.HostSystem)):
@@ -104,7 +104,7 @@ def _enters_maintenance(task: Mapping[str, Any]) -> bool:
     return under_way and "entermaintenancemode" in str(task.get("info.descriptionId")).lower()
 
 
-def _objects(session: Session, ref: vim.ManagedEntity, filters: Query.FilterSpec) -> dict[Any, Found]:
+def _objects(session: Session, ref: vim.ManagedEntity, filters: Query.FilterSpec) -> dict[Any, ReadObject]:
     """The objects found, by reference. Raises unless `ref` is among them: vCenter names a missing object."""
     objects = {found.ref: found for found in session.retrieve(filters)}
     if ref not in objects:
@@ -115,7 +115,7 @@ def _objects(session: Session, ref: vim.ManagedEntity, filters: Query.FilterSpec
     return objects
 
 
-def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, Found]) -> VmFacts:
+def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, ReadObject]) -> VmFacts:
     vm = objects[ref]
     session.require(vm)
     if "config.hardware.numCPU" not in vm.values:
@@ -142,7 +142,7 @@ def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
     return _host(session, ref, _objects(session, ref, asked))
 
 
-def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -> HostFacts:
+def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, ReadObject]) -> HostFacts:
     host = objects.get(ref)
     if host is None:
         raise EnvironmentProblem(

@@ -41,7 +41,7 @@ class About:
 
 
 @dataclass(frozen=True)
-class Found:
+class ReadObject:
     """One object of a bulk read: the properties that are set, and why others could not be read.
 
     Every value has the type that the API declares. `unread`: what arrived for a property of another type.
@@ -119,7 +119,7 @@ class Session:
         """The paths that this API version has."""
         return [path for path in paths if self.knows(kind, path)]
 
-    def retrieve(self, *filters: Query.FilterSpec) -> list[Found]:
+    def retrieve(self, *filters: Query.FilterSpec) -> list[ReadObject]:
         """Read many properties of many objects at once (RetrievePropertiesEx), all pages.
 
         Raises UnreadableAnswer for a property that decides something and has another type than declared.
@@ -133,11 +133,11 @@ class Session:
                 )
         return read
 
-    def retrieve_readable(self, *filters: Query.FilterSpec) -> list[Found]:
+    def retrieve_readable(self, *filters: Query.FilterSpec) -> list[ReadObject]:
         """The same, where a property of another type is `unread`, whatever it decides."""
         return [found for page in self._pages(filters) for found in page]
 
-    def _pages(self, filters: Sequence[Query.FilterSpec]) -> Iterator[list[Found]]:
+    def _pages(self, filters: Sequence[Query.FilterSpec]) -> Iterator[list[ReadObject]]:
         collector = self.content.propertyCollector
         page = collector.RetrievePropertiesEx(specSet=list(filters), options=Query.RetrieveOptions())
         for _ in range(_MOST_PAGES):
@@ -178,17 +178,17 @@ class Session:
             why = error if isinstance(error, BadAnswer) else BadAnswer(_words(error))
             raise tls.unreachable(self.transport.vcenter, why) from error
 
-    def read(self, ref: vim.ManagedEntity | vim.Task, paths: Iterable[str]) -> Found:
+    def read(self, ref: vim.ManagedEntity | vim.Task, paths: Iterable[str]) -> ReadObject:
         """Read some properties of one object in one round trip.
 
         Raises PrivilegeMissing when the account may not read one of them.
         """
         entries = self.retrieve(ask({type(ref): self.known(type(ref), paths)}, starting(ref)))
-        found = entries[0] if entries else Found(ref, {}, {})
+        found = entries[0] if entries else ReadObject(ref, {}, {})
         self.require(found)
         return found
 
-    def require(self, found: Found) -> None:
+    def require(self, found: ReadObject) -> None:
         """Raise the error for a property that the account may not read."""
         for fault in found.missing.values():
             error = self.translate(fault)
@@ -208,11 +208,11 @@ def _words(error: Exception) -> str:
     return f"an answer that vnuma cannot interpret: {type(error).__name__}: {error}"[:200]
 
 
-def _found(entry: Any) -> Found:
+def _found(entry: Any) -> ReadObject:
     values = {item.name: item.val for item in entry.propSet if item.val is not None}
     seen = {path: wrong_type(type(entry.obj), path, value) for path, value in values.items()}
     unread = {path: words for path, words in seen.items() if words is not None}
-    return Found(
+    return ReadObject(
         ref=entry.obj,
         values={path: value for path, value in values.items() if path not in unread},
         missing={item.path: item.fault for item in entry.missingSet},

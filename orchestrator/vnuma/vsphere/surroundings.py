@@ -15,7 +15,7 @@ from vnuma.domain.vm.surroundings import Limit, Surroundings
 from vnuma.errors import EnvironmentProblem
 from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.read import host_filter, host_trouble
-from vnuma.vsphere.session import Found, Session
+from vnuma.vsphere.session import ReadObject, Session
 from vnuma.vsphere.uptime import CLOCK_PATH, RUNNING_PATHS, vm_side_of
 
 _LIMITS = ("config.memoryAllocation.limit", "config.cpuAllocation.limit")
@@ -52,7 +52,7 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
         return _surroundings(session, ref, found)
 
 
-def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Found]) -> Surroundings:
+def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[ReadObject]) -> Surroundings:
     objects = {item.ref: item for item in found}  # the VM itself comes twice; keep its own filter's, the last
     running = {item.ref: item.values for item in found if _runs(item)}
     vm = objects[ref]
@@ -101,7 +101,7 @@ def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Fou
     )
 
 
-def _limits(vm: Found, objects: Mapping[Any, Found]) -> Iterator[Limit]:
+def _limits(vm: ReadObject, objects: Mapping[Any, ReadObject]) -> Iterator[Limit]:
     """The lowest limit of each resource, from the VM or a pool above it, if below what the VM has.
 
     All members share a pool's limit, so it is the most that the VM can get.
@@ -123,14 +123,14 @@ def _limits(vm: Found, objects: Mapping[Any, Found]) -> Iterator[Limit]:
             yield Limit(resource, lowest[0], has[resource], of_pool=lowest[1])
 
 
-def _is_in_a_pool(found: Found) -> bool:
+def _is_in_a_pool(found: ReadObject) -> bool:
     """Whether this is a resource pool other than the root, whose limits are those of host or cluster."""
     return isinstance(found.ref, vim.ResourcePool) and isinstance(
         found.values.get("parent"), vim.ResourcePool
     )
 
 
-def _running(session: Session, values: Mapping[str, Any], objects: Mapping[Any, Found]) -> VmSide | None:
+def _running(session: Session, values: Mapping[str, Any], objects: Mapping[Any, ReadObject]) -> VmSide | None:
     """Facts that identify a running VM from outside; None if it is off."""
     booted, host = values.get("runtime.bootTime"), objects.get(values.get("runtime.host"))
     if not isinstance(booted, datetime):
@@ -162,7 +162,7 @@ def _neighbours_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
     return ask({vim.VirtualMachine: _NEIGHBOUR_PATHS}, starting(ref, host, wanted=False))
 
 
-def _runs(found: Found) -> bool:
+def _runs(found: ReadObject) -> bool:
     """Whether this is a powered-on VM of the host."""
     return (
         isinstance(found.ref, vim.VirtualMachine)
@@ -197,7 +197,7 @@ def _is_raw(device: Any) -> bool:
     )
 
 
-def _ha_clusters(objects: Mapping[Any, Found]) -> list[Any]:
+def _ha_clusters(objects: Mapping[Any, ReadObject]) -> list[Any]:
     """The configurations of clusters with vSphere HA on."""
     clusters = [
         found.values["configurationEx"]
@@ -220,7 +220,7 @@ def _watches(cluster: Any, ref: vim.VirtualMachine) -> bool:
     return state in ("vmMonitoringOnly", "vmAndAppMonitoring")
 
 
-def _is_free(manager: Found | None) -> bool | None:
+def _is_free(manager: ReadObject | None) -> bool | None:
     """Whether every licence is the free hypervisor's; None where licences are not visible."""
     licences = manager.values.get("licenses") if manager else None
     if not licences:

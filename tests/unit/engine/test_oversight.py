@@ -15,7 +15,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.run import oversight
-from vnuma.engine.run.oversight import AWAY, Asked, Oversight, Work
+from vnuma.engine.run.oversight import AWAY, Oversight, StopRequests, SupervisedRun
 from vnuma.engine.run.progress import Progress
 from vnuma.errors import LeaseLost, StoreAway, StoreError
 from vnuma.store import runs
@@ -39,8 +39,8 @@ class Seen(Oversight):
         study = parse_study(study_text(vms="sql-a"), "study").model_copy(update={"allowed_hours": hours})
         claim_supervision(store, run)
         targets = {"sql-a": Target(name="sql-a")}
-        work = Work(store, "sqlite:///none", run, study, targets, folder / "hosts.yml")
-        super().__init__(work, self.shown.append, Asked())
+        work = SupervisedRun(store, "sqlite:///none", run, study, targets, folder / "hosts.yml")
+        super().__init__(work, self.shown.append, StopRequests())
 
     @property
     def stop_requested(self) -> StopRequest | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vnuma.engine.run.supervise import _Heard
+from vnuma.engine.run.supervise import _PlayOutput
 from vnuma.errors import StoreAway, StoreError, StoreUnwritable
 
 FULL = {
@@ -20,7 +20,7 @@ AWAY = {"error": "StoreAway", "msg": "The store here does not answer.", "failed"
 
 def heard(*results: Mapping[str, Any] | None) -> StoreError | None:
     """The store's last error, after events with these results of tasks."""
-    listener = _Heard()
+    listener = _PlayOutput()
     for result in results:
         listener.take({"event_data": {} if result is None else {"res": result}})
     return listener.unstored

@@ -16,7 +16,7 @@ from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run import supervise
-from vnuma.engine.run.oversight import Asked, Oversight, Work
+from vnuma.engine.run.oversight import Oversight, StopRequests, SupervisedRun
 from vnuma.engine.run.supervise import Played
 from vnuma.errors import (
     LeaseLost,
@@ -46,11 +46,11 @@ class Site:
     """The VMs of each launch."""
 
     @property
-    def work(self) -> Work:
+    def work(self) -> SupervisedRun:
         """What is supervised."""
         targets = {name: Target(name=name, vm=name, vcenter=None, sql=None) for name in self.leased}
         study = parse_study(study_text(vms="sql-a, sql-b"), "study.yml")
-        return Work(self.store, "sqlite:///none", self.run, study, targets, Path("hosts.yml"))
+        return SupervisedRun(self.store, "sqlite:///none", self.run, study, targets, Path("hosts.yml"))
 
     def launch(self, _over: Oversight, going: Mapping[str, Target], tokens: dict[str, int], _: int) -> Played:
         """The next play; the last one is repeated."""
@@ -94,7 +94,7 @@ def launched(site: Site, *plays: Callable[[], Played], asked: int = 0) -> list[l
     """The VMs of each launch that these plays lead to."""
     site.plays = list(plays)
     claim_supervision(site.store, site.run)
-    supervise._launch_until_done(Oversight(site.work, lambda _: None, Asked(count=asked)), {})
+    supervise._launch_until_done(Oversight(site.work, lambda _: None, StopRequests(count=asked)), {})
     return site.going
 
 

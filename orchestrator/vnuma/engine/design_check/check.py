@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.check_history import Earlier, Seen
+from vnuma.checks.check_history import Earlier, ExaminedObjects
 from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import Facts, PlacementFacts, StudyFacts, Subject, Unknown, shape_of
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
@@ -267,7 +267,7 @@ def compare(result: CheckResult, earlier: Earlier) -> CheckResult:
         )
         for vm in result.vms
     )
-    seen = Seen(result)
+    seen = ExaminedObjects(result)
     gone: dict[bool, list[tuple[str, str, str]]] = {True: [], False: []}
     for key, name in earlier.found.items():
         if key not in now:

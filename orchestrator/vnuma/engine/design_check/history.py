@@ -13,9 +13,9 @@ from vnuma import __version__
 from vnuma.checks.against_design import DRIFT
 from vnuma.checks.check_history import (
     Earlier,
+    ExaminedObjects,
     History,
     RecordedCheck,
-    Seen,
     StandingFinding,
     earlier_of,
     history_of,
@@ -37,7 +37,7 @@ def record(store: Store, result: CheckResult) -> Earlier | None:
     facts that are not newer than those recorded last, and StoreError.
     """
     before: list[tuple[str, Sequence[StandingFinding]]] = []
-    seen = Seen(result)
+    seen = ExaminedObjects(result)
     with store.write() as connection:
         estate_checks.one_at_a_time(connection)
         for source in result.sources:
@@ -61,7 +61,7 @@ def _write(
     check: RecordedCheck,
     found: Mapping[Key, NewFinding],
     open_findings: Sequence[StandingFinding],
-    seen: Seen,
+    seen: ExaminedObjects,
 ) -> None:
     """One source's findings: those that began, those found again, and those that are gone."""
     number = estate_checks.add_check(connection, check)
@@ -171,7 +171,7 @@ def require_same_estate(result: CheckResult, then: Earlier, path: Path) -> None:
     now = {source.name for source in result.sources}
     if not then.found or now & then.sources:
         return
-    if any(Seen(result).knows(identity, name) for (_, _, identity), name in then.found.items()):
+    if any(ExaminedObjects(result).knows(identity, name) for (_, _, identity), name in then.found.items()):
         return
     raise InputError(
         f"{path} is a check of a different estate: {', '.join(sorted(then.sources))}, not "

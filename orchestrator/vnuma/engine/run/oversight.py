@@ -36,7 +36,7 @@ AWAY = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
-class Work:
+class SupervisedRun:
     """A run, or a site's part of one, with the VMs that are worked on from here.
 
     `url` is the store's address, `inventory` where the targets were read.
@@ -51,7 +51,7 @@ class Work:
 
 
 @dataclass
-class Asked:
+class StopRequests:
     """How often the user asked to stop. Set by a signal handler, which may do nothing else."""
 
     count: int = 0
@@ -65,9 +65,9 @@ class Asked:
 class Oversight:
     """The duties of a process that supervises a run, or a site's part of it."""
 
-    work: Work
+    work: SupervisedRun
     watch: Watch
-    asked: Asked
+    asked: StopRequests
     _shown_next: float = 0.0
     _seen: Progress | None = None
     _away_until: datetime | None = None
@@ -187,7 +187,7 @@ def _was_left(run: Run, names: str) -> VnumaError:
 
 
 @contextmanager
-def stop_signals(run: Run, names: Iterable[str]) -> Iterator[Asked]:
+def stop_signals(run: Run, names: Iterable[str]) -> Iterator[StopRequests]:
     """First Ctrl-C: stop after this iteration; second: stop now, and repeat nothing. Both restore the VMs.
 
     SIGTERM and SIGHUP count like it, but only a third Ctrl-C leaves the VMs: a service manager may repeat
@@ -195,7 +195,7 @@ def stop_signals(run: Run, names: Iterable[str]) -> Iterator[Asked]:
     Interrupted where all VMs belong to other sites. If that does not end the process in `_LEAVE_S`, it is
     ended with the same words and exit code.
     """
-    asked, left = Asked(), _was_left(run, ", ".join(names))
+    asked, left = StopRequests(), _was_left(run, ", ".join(names))
 
     def leave() -> None:
         os.write(2, f"{left}\n".encode())

@@ -32,7 +32,7 @@ from vnuma.engine.restore.restore import (
     restore_target,
 )
 from vnuma.engine.restore.restore_vm import Restored
-from vnuma.engine.run.oversight import Oversight, Watch, Work, stop_signals
+from vnuma.engine.run.oversight import Oversight, SupervisedRun, Watch, stop_signals
 from vnuma.engine.run.progress import Progress, progress_of, progress_of_part, restoring
 from vnuma.engine.run.run_outcome import RunOutcome, restore_command, state_at_end
 from vnuma.engine.run.sites import end_of_part, open_sites
@@ -98,7 +98,7 @@ def play_study(
     variables.
     """
     folder.mkdir(mode=0o700)
-    heard = _Heard()
+    heard = _PlayOutput()
     cells = min(max_cells, MAX_CELLS_PER_PLAY)
     write_extra_variables(folder, vnuma_run=run, vnuma_hosts=order, vnuma_max_cells=cells)
     import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
@@ -130,7 +130,7 @@ _UNSTORED = {kind.__name__: kind for kind in (StoreAway, StoreUnwritable)}
 
 
 @dataclass
-class _Heard:
+class _PlayOutput:
     """What the play says, in memory: a restore must not need disk space."""
 
     text: str = ""
@@ -208,7 +208,7 @@ def spare_descriptors() -> Iterator[None]:
 MAX_FRUITLESS_LAUNCHES = 3
 
 
-def supervise(work: Work, watch: Watch) -> RunOutcome:
+def supervise(work: SupervisedRun, watch: Watch) -> RunOutcome:
     """Run every cell that is left and always restore every VM; then wait for other sites.
 
     Raises VmHeld when another process supervises the run, and NotAtBaseline as `stop_signals` does.
@@ -253,7 +253,7 @@ def _to_its_end(over: Oversight) -> RunOutcome:
     return RunOutcome(progress, tuple(restored), tuple(problems), asked.count > 0, output, shut)
 
 
-def restore_vms(work: Work, watch: Watch = lambda _: None) -> tuple[list[Restored], list[Exception]]:
+def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[list[Restored], list[Exception]]:
     """Restore every VM whose lease the run still has; a failure with one does not stop the others.
 
     `watch` gets the VM being restored, and each retry where vCenter does not answer.
@@ -303,7 +303,7 @@ def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str
 
 
 def _still_ours(
-    work: Work, tokens: Mapping[str, int], lost: LeaseLost
+    work: SupervisedRun, tokens: Mapping[str, int], lost: LeaseLost
 ) -> tuple[dict[str, Target], list[Exception]]:
     """The VMs that nobody else has taken since, and those that were taken and given up.
 
@@ -416,7 +416,7 @@ def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
     return played.ok and all(vm.at_baseline for vm in progress.vms if vm.name in going)
 
 
-def _closed(work: Work) -> Closed | None:
+def _closed(work: SupervisedRun) -> Closed | None:
     """Why the allowed hours permit no further cell now; None if they do, or none is left."""
     with work.store.read() as connection:
         past = attempts.lines_of_run(connection, work.run.id)

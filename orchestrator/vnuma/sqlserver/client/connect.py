@@ -314,7 +314,7 @@ def install(files: DriverFiles) -> None:
             _kept.add(_OPENSSL, files.ca)
 
 
-class _Kept:
+class _TemporaryFiles:
     """The files of this process. A changed text gets a new file, since others may read the old one."""
 
     def __init__(self) -> None:
@@ -361,7 +361,7 @@ class _Kept:
         return ""
 
 
-_kept = _Kept()
+_kept = _TemporaryFiles()
 _lock = threading.Lock()
 
 
