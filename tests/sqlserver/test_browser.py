@@ -91,7 +91,7 @@ def test_a_browser_that_is_not_there_is_a_sentence() -> None:
 
 def test_a_network_that_refuses_the_question_is_not_called_an_unknown_name() -> None:
     """The system refuses a datagram to the broadcast address, which resolves well."""
-    with pytest.raises(SqlUnreachable) as caught:
+    with pytest.raises(SqlUnreachable, match="UDP 1434 cannot be reached from here") as caught:
         port_of("255.255.255.255", "SQL2019", 5)
 
     assert "vnuma_sql.port" in str(caught.value)
@@ -99,5 +99,5 @@ def test_a_network_that_refuses_the_question_is_not_called_an_unknown_name() -> 
 
 def test_an_unknown_name_is_called_one() -> None:
     """Without a question to anybody."""
-    with pytest.raises(SqlUnreachable):
+    with pytest.raises(SqlUnreachable, match="cannot be resolved here"):
         port_of("no host", "SQL2019", 5)

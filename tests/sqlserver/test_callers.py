@@ -119,7 +119,7 @@ def test_a_server_that_goes_away_ends_the_window_and_every_process(lab: LabFacto
         crowd.go()
         crowd.watch(0.1, nothing)
         running.stop()
-        with pytest.raises(ConnectionDropped):
+        with pytest.raises(ConnectionDropped, match=r"Caller \d of 2 lost its connection"):
             crowd.watch(60, nothing)
 
     assert offspring() == before - {str(running.pid)}

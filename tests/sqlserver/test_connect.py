@@ -41,7 +41,7 @@ def test_a_wrong_password_is_refused_and_not_shown(shared_lab: LabHandle, server
 def test_a_closed_port_is_unreachable(shared_lab: LabHandle) -> None:
     """After a boot this is waited for, so it has a class of its own."""
     with (
-        pytest.raises(SqlUnreachable),
+        pytest.raises(SqlUnreachable, match=r"127\.0\.0\.1:1: SQL Server does not answer"),
         connect(server_of(shared_lab, port=1)),
     ):
         pass

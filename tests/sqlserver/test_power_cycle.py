@@ -87,7 +87,7 @@ def test_a_database_in_recovery_is_waited_for_and_never_written(lab: LabFactory)
     _power_cycle(running)
     _ready(running, None)
 
-    with pytest.raises(SqlTimeout):
+    with pytest.raises(SqlTimeout, match="waiting for the database: database vnuma_study is RECOVERING"):
         _ready(running, SMALL.database, powered_on_s=60, clock=HurriedClock())
     with connect(server_of(running)) as connection:
         for action in (dataset.prepare, dataset.verify):
@@ -101,7 +101,7 @@ def test_a_server_that_never_listens_is_given_up_at_the_deadline(lab: LabFactory
     """The error names the server, the stage and what the last try met."""
     running = lab(boot=FAST, faults=[{"kind": "sql_never", "vm": "sql16", "boot": 1}])
 
-    with pytest.raises(SqlTimeout):
+    with pytest.raises(SqlTimeout, match=r"127\.0\.0\.1:\d+: .*within 20 s, waiting for a login: .*answer"):
         _ready(running, None, clock=HurriedClock())
 
 
@@ -111,7 +111,7 @@ def test_a_frozen_server_is_left_at_the_statements_deadline(lab: LabFactory) -> 
     with (
         connect(server_of(running), statement_timeout_s=0.5) as connection,
         _frozen(running),
-        pytest.raises(SqlUnreachable),
+        pytest.raises(SqlUnreachable, match="did not answer in time"),
     ):
         value(connection, "SELECT DB_NAME() AS name")
 

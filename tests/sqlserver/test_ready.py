@@ -33,7 +33,7 @@ def test_a_server_that_never_went_down_is_not_ready(shared_lab: LabHandle, serve
     clock = HurriedClock()
     shared_lab.wait_until(lambda: _uptime(server) > 2, what="an uptime of 2 s")
 
-    with pytest.raises(SqlTimeout):
+    with pytest.raises(SqlTimeout, match="waiting for a start after the power-on"):
         wait_ready(server, database=None, powered_on_s=-AN_HOUR, deadline_s=20, quiet=NO_QUIET, clock=clock)
 
     assert sum(clock.naps) == pytest.approx(20)
@@ -64,7 +64,7 @@ def test_an_unreachable_server_is_asked_less_and_less_often_until_the_deadline(s
     """The pauses double up to five seconds, and the last one ends at the deadline."""
     clock = HurriedClock()
 
-    with pytest.raises(SqlTimeout):
+    with pytest.raises(SqlTimeout, match=r"waiting for a login: .*does not answer"):
         wait_ready(
             server_of(shared_lab, port=1),
             database=None,
@@ -103,7 +103,7 @@ def test_a_server_in_script_upgrade_is_waited_for(lab: LabFactory) -> None:
     running.wait_for("sql_listening")
     clock, server = HurriedClock(), replace(server_of(running), logins=Logins(None))
 
-    with pytest.raises(SqlTimeout):
+    with pytest.raises(SqlTimeout, match=r"does not accept logins yet.*script upgrade"):
         wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=20, quiet=NO_QUIET, clock=clock)
 
     assert len(clock.naps) > 3

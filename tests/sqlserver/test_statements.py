@@ -119,13 +119,13 @@ def test_a_cut_inside_an_answer_is_a_lost_connection(
     server = replace(any_server, port=forwarder.port)
     with connect(server) as connection:
         forwarder.cut_after(after, how)
-        with pytest.raises(SqlUnreachable):
+        with pytest.raises(SqlUnreachable, match="connection broke"):
             run(connection, many)
 
     with connect(server) as connection:
         run(connection, "SET STATISTICS TIME ON")
         forwarder.cut_after(after, how)
-        with pytest.raises(ConnectionDropped):
+        with pytest.raises(ConnectionDropped, match="connection broke"):
             timed(connection, Statement(many), 20)
 
 

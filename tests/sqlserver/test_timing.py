@@ -102,7 +102,7 @@ def test_a_connection_cut_inside_a_result_is_dropped(lab: LabFactory) -> None:
 
     with (
         connect(server, spec.database) as connection,
-        pytest.raises(ConnectionDropped),
+        pytest.raises(ConnectionDropped, match="connection broke"),
     ):
         _time(connection, cross_join(100, "client"))
 

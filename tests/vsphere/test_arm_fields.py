@@ -333,5 +333,5 @@ def test_high_latency_sensitivity_without_its_reservations_does_not_power_on(
     wanted = {**planned.change.desired, "latencySensitivity": "high"}
     reconfigure(session, ref, change_to(vm.settings, wanted))
 
-    with pytest.raises(PowerFailed):
+    with pytest.raises(PowerFailed, match=r"sched.cpu.min\) should be at least 36800 MHz"):
         power_on(session, ref, host_moid=vm.host_moid)

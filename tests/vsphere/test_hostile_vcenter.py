@@ -230,7 +230,7 @@ def test_a_vm_whose_folders_lie_in_themselves_is_not_read_for_ever(
         ref = find_vm(session, "sql16")
         altered.alter = _own_parent
 
-        with pytest.raises(VCenterUnreachable):
+        with pytest.raises(VCenterUnreachable, match="contains itself"):
             read_vm(session, ref)
 
         altered.alter = lambda body: body
@@ -252,7 +252,7 @@ def test_pages_without_end_are_not_read_for_ever(
         ref = find_vm(session, "sql16")
         altered.alter = again
 
-        with pytest.raises(VCenterUnreachable):
+        with pytest.raises(VCenterUnreachable, match="endless answer"):
             read_vm(session, ref)
 
         altered.alter = lambda body: body

@@ -154,7 +154,7 @@ def test_a_running_vm_is_not_reshaped(lab: LabFactory, login: Login) -> None:
     """A change that needs the VM off is refused while it is on, saying that and what to do."""
     session = login(lab())
     ref = find_vm(session, "sql16")
-    with pytest.raises(ReconfigureRefused) as caught:
+    with pytest.raises(ReconfigureRefused, match="which is poweredOn: InvalidPowerState") as caught:
         reconfigure(session, ref, change(session, ref, numCoresPerSocket=8))
     assert caught.value.fix is not None
     assert caught.value.fix.startswith("Shut sql16 down first")
@@ -173,7 +173,7 @@ def test_vspheres_own_words_are_kept(off: tuple[Session, Any], desired: dict[str
     """A refused value shows the fault's name, its property and vSphere's message; nothing changed."""
     session, ref = off
     before = read_vm(session, ref)
-    with pytest.raises(ReconfigureRefused) as caught:
+    with pytest.raises(ReconfigureRefused, match="vSphere refused the change to sql16: ") as caught:
         reconfigure(session, ref, change(session, ref, **desired))
     assert caught.match(words)
     assert read_vm(session, ref).settings == before.settings
@@ -191,7 +191,7 @@ def test_a_field_that_the_api_lacks_is_refused_before_it_is_sent(off: tuple[Sess
     session, ref = off
     asked = change(session, ref, coresPerNumaNode=8)
     session.transport.version = "vim.version.version12"  # vSphere 6.7
-    with pytest.raises(ReconfigureRefused):
+    with pytest.raises(ReconfigureRefused, match="does not have virtualNuma"):
         reconfigure(session, ref, asked)
 
 
@@ -199,7 +199,7 @@ def test_what_reads_back_otherwise_is_named(off: tuple[Session, Any]) -> None:
     """A key that vSphere silently ignores, since a typed field owns it, is found by reading back."""
     session, ref = off
     ignored = Change((Edit("numvcpus", None, "8"),))
-    with pytest.raises(ReadBackDiffers):
+    with pytest.raises(ReadBackDiffers, match=r"reads back differently: numvcpus asked 8, reads nothing\."):
         reconfigure(session, ref, ignored)
 
 

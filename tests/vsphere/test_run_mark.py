@@ -48,6 +48,6 @@ def test_a_mark_needs_its_privilege(lab: LabFactory, login: Login) -> None:
     session = login(lab(accounts=[reader]), user=reader["user"])
     ref = find_vm(session, "sql16")
     mark = read_mark(session, ref)
-    with pytest.raises(PrivilegeMissing):
+    with pytest.raises(PrivilegeMissing, match=r"VirtualMachine\.Config\.AdvancedConfig on sql16"):
         write_mark(session, ref, "mine", mark.change_version)
     assert read_mark(session, ref) == mark

@@ -42,10 +42,10 @@ def test_what_keeps_tags_from_being_read_is_said(lab: LabFactory) -> None:
         read_tags(vcenter_of(lab({"name": "alone", "standalone": True})))
     with pytest.raises(LoginRefused):
         read_tags(vcenter_of(here, user="nobody"))
-    with pytest.raises(CertificateRejected):
+    with pytest.raises(CertificateRejected, match="Nothing was sent"):
         read_tags(vcenter_of(here, ca_file=None))
     here.stop()
-    with pytest.raises(VCenterUnreachable):
+    with pytest.raises(VCenterUnreachable, match="connection refused"):
         read_tags(vcenter_of(here))
 
 

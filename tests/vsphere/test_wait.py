@@ -57,7 +57,7 @@ def test_unset_properties_are_absent(session: Session) -> None:
 def test_a_wait_ends_at_its_deadline(session: Session) -> None:
     """A state that never comes ends the wait, with what was waited for, how long, and what was seen."""
     ref = find_vm(session, "sql16")
-    with pytest.raises(WaitTimeout) as caught:
+    with pytest.raises(WaitTimeout, match=r"^sql16 did not power off in 0\.1 s\.\n  Check the") as caught:
         wait_for(session, ref, (POWER,), is_off, 0.1, "sql16 did not power off")
     assert str(caught.value.seen[POWER]) == "poweredOn"
 
@@ -163,7 +163,7 @@ def test_a_slow_task_is_not_waited_for_without_end(lab: LabFactory, login: Login
     """A task that runs on past the deadline is a time-out, and says what was waited for."""
     session = login(lab(vms=[vm(power="off")], boot={"task_seconds": 5}))
     ref = find_vm(session, "sql16")
-    with pytest.raises(WaitTimeout):
+    with pytest.raises(WaitTimeout, match="sql16 was not powered on in"):
         wait_for_task(session, ref.PowerOnVM_Task(), 0.1, "sql16 was not powered on")
 
 
@@ -182,7 +182,7 @@ def test_settling_is_bounded(lab: LabFactory, login: Login) -> None:
     session = login(lab(vms=[vm(power="off")], boot={"task_seconds": 5}))
     ref = find_vm(session, "sql16")
     ref.PowerOnVM_Task()
-    with pytest.raises(WaitTimeout):
+    with pytest.raises(WaitTimeout, match="A task on sql16 did not end"):
         settle(session, ref, 0.1)
 
 
