@@ -174,6 +174,15 @@ def test_names_of_runs_vms_and_studies_are_completed(typed: str, offered: str, t
     assert (shown.out.split(), shown.err) == ([offered], "")
 
 
+def test_powershell_completes_verbs() -> None:
+    """On Windows, where reading verbs run."""
+    asked = {"_VNUMA_COMPLETE": "complete_powershell", "_TYPER_COMPLETE_ARGS": "vnuma pre"}
+
+    shown = vnuma(env={**asked, "_TYPER_COMPLETE_WORD_TO_COMPLETE": "pre"})
+
+    assert shown.out.partition(":::")[0] == "predict"
+
+
 def test_completion_without_a_store_is_silent(tmp_path: Path) -> None:
     """A prompt is not the place for an error."""
     asked = {"_VNUMA_COMPLETE": "complete_bash", "COMP_WORDS": "vnuma results ", "COMP_CWORD": "2"}
