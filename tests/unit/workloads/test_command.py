@@ -176,7 +176,13 @@ def run_here(program: Any, limit_s: float = 20, name: str | None = None) -> Ran:
     """A program by its script, on this machine; others run under other names meanwhile."""
     script = posix_script(program, limit_s, "token", name or uuid4().hex)
     said = subprocess.run(
-        ["/bin/sh", "-c", script], input="yes\n", capture_output=True, text=True, check=True, errors="replace"
+        ["/bin/sh", "-c", script],
+        input="yes\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        errors="replace",
+        timeout=120,
     )
     done = ran(said.stdout, "token")
     assert done is not None, said
