@@ -236,7 +236,7 @@ async function judgeFile(file) {
   const say = (text) => judged.replaceChildren(el("p", { className: "wrong", textContent: text }));
   if (!file) return;
   if (file.size > MOST_BYTES) {
-    say(`${file.name} is larger than ${MOST_BYTES / 1e6} MB. Check it with vnuma check --rvtools FILE.`);
+    say(`${file.name} is larger than ${MOST_BYTES / 1e6} MB. Check it with vnuma check FILE.`);
     return;
   }
   judged.replaceChildren(el("p", { textContent: `Reading ${file.name} …` }));

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def check(given: CheckOptions) -> None:
     """Check VMs, hosts and clusters against the design rules. Nothing is changed.
 
-    Examples: vnuma check --all --name 'sql-*'; vnuma check --rvtools export.xlsx -o check.html;
+    Examples: vnuma check --all --name 'sql-*'; vnuma check export.xlsx -o check.html;
     vnuma check --vm sql16 --sql --fail-on block; vnuma check plan.json --host-nodes 2x16/256@8.0;
     vnuma check --vm sql16 --fix-as govc; vnuma check --explain T14; vnuma check --explain all --format json
     """
