@@ -21,6 +21,7 @@ from vnuma.errors import InputError
 from vnuma.estate.design import read_design
 from vnuma.estate.rvtools import COLUMNS, read_rvtools
 from vnuma.estate.workbook import NO, YES, number, truth
+from vnuma.report.check.as_page import as_page
 from vnuma.report.check.words import undecided_words
 
 
@@ -327,7 +328,9 @@ def test_a_sheet_that_the_export_lacks_is_the_reason(tmp_path: Path) -> None:
     estate = read(tmp_path, sheets)
     for vm in estate.vms:
         assert vm.absent["numCoresPerSocket"] == "the export has no sheet vCPU"
-    assert undecided_words(run_check([estate], CheckRequest())).endswith("the export has no sheet vCPU (3)")
+    result = run_check([estate], CheckRequest())
+    assert undecided_words(result).endswith("the export has no sheet vCPU (3)")
+    assert "Too little is known about 3 of 3 VMs." in as_page(result)
 
 
 def test_hosts_of_a_cluster_that_differ_are_found_in_an_export(tmp_path: Path) -> None:

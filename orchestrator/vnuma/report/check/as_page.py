@@ -98,15 +98,18 @@ def _estate(result: CheckResult) -> str:
 
 
 def _lead(result: CheckResult) -> list[tuple[str, bool]]:
-    """The first sentence, in pieces: text, and whether it is bold."""
+    """The first sentence, in pieces: text, and whether it is bold. What is not known comes first."""
     count = result.by_severity
     block, warn, info = (count.get(severity, 0) for severity in Severity)
-    passed = result.passing
+    passed, unknown, vms = result.passing, len(result.undecided), len(result.vms)
+    of_vms = f"little is known about {unknown:,} of {counted(vms, 'VM')}"
+    if unknown and not (block or passed):
+        return [(f"Too {of_vms}.", True), (f" {_of_others(warn, info)}", False)]
     rest = [f"{info:,} {_have(info)} only notes"] if info else []
-    if passed or not (block or warn or info or result.unknown):
+    if passed or not (block or warn or info or unknown):
         rest.append(f"{passed:,} {'passes' if passed == 1 else 'pass'} everything that could be checked")
-    if result.unknown:
-        rest.append(f"on {result.unknown:,} too little could be checked")
+    if unknown:
+        rest.append(f"too {of_vms}")
     pieces = [
         (counted(block, "VM") if block else "No VM", True),
         (f" {_have(block or 1)} a fault that changes what the guest sees or what it may use. ", False),
@@ -117,6 +120,16 @@ def _lead(result: CheckResult) -> list[tuple[str, bool]]:
         ),
     ]
     return [piece for piece in pieces if piece[0]]
+
+
+def _of_others(warn: int, info: int) -> str:
+    """What the few rules found that were evaluated."""
+    found = [
+        f"{counted(number, 'VM')} {_have(number)} {what}"
+        for number, what in ((warn, "warnings"), (info, "only notes"))
+        if number
+    ]
+    return f"Of what was evaluated: {', '.join(found) or 'no finding'}."
 
 
 def _have(count: int) -> str:

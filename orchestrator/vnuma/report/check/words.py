@@ -98,7 +98,7 @@ def undecided_words(result: CheckResult) -> str:
     )
     most_first = [f"{reason} ({count:,})" for reason, count in why.most_common()]
     return (
-        f"topology not checked ({', '.join(rules)} not evaluated) on {number}: {names}. "
+        f"topology not checked (some of {', '.join(rules)} not evaluated) on {number}: {names}. "
         f"Reasons: {first_names(most_first)}"
     )
 
