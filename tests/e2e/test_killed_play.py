@@ -1,4 +1,4 @@
-"""A process of a play that dies costs an attempt, not the run: `vnuma run` continues by itself."""
+"""A play that dies costs an attempt, not the run: `vnuma run` continues by itself."""
 
 from __future__ import annotations
 
@@ -19,14 +19,8 @@ from vnuma.store import attempts, runs
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("victim", [Victim.WORKER, Victim.PLAYBOOK])
-def test_a_killed_process_of_a_play_is_replaced(
-    tmp_path: Path, lab: LabFactory, vnuma_home: Path, victim: Victim
-) -> None:
-    """Killed during a boot: the play ends, another starts, every cell is valid, the VM is restored.
-
-    Ansible's own host_pinned would wait for the dead worker forever.
-    """
+def test_a_killed_play_is_replaced(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
+    """Killed during a boot: another starts, every cell is valid, the VM is restored."""
     running = lab(boot={"tools_seconds": 1.5})
     before = settings_now(running)
     study, inventory = write_study(tmp_path), write_inventory(tmp_path, running)
@@ -35,7 +29,7 @@ def test_a_killed_process_of_a_play_is_replaced(
     ) as process:
         watch = Watch(running, vnuma_home, "small.1")
         assert watch.begins(Stage.WAITING, lambda: process.poll() is not None)
-        struck = found_process(victim, process.pid)
+        struck = found_process(Victim.PLAYBOOK, process.pid)
         assert struck
         os.kill(struck, signal.SIGKILL)
         _, said = process.communicate(timeout=240)

@@ -13,13 +13,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import command, status, vnuma, vnuma_here
-from tests.support.looking import settings_now
+from tests.support.looking import change_by_hand, settings_now, settings_of
 from tests.support.site import write_inventory, write_study
 from tools.bench.processes import PROC
+from tools.soak.points import Stage, Victim
+from tools.soak.watch import Watch, found_process
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.supervision import ask_to_stop
 from vnuma.engine.run.start import reopen, what_it_did
@@ -218,6 +221,64 @@ def test_after_kill_9_a_resume_loses_and_repeats_nothing(
         run = runs.get_run(connection, "small.1")
         valid = [s for s in samples.iter_samples(connection, run.id) if s.attempt_outcome == "valid"]
     assert len(valid) == 2 * 3
+
+
+def repeated(home: Path) -> bool:
+    """Whether a VM whose attempt was interrupted has measured a valid cell since."""
+    store = store_of(home)
+    with store.read() as connection:
+        lines = attempts.lines_of_run(connection, runs.get_run(connection, "small.1").id)
+    cut = {line.vm_id: line.id for line in reversed(lines) if line.outcome == "interrupted"}
+    return any(line.id > cut.get(line.vm_id, line.id) and line.outcome == "valid" for line in lines)
+
+
+def test_killed_processes_of_a_run_cost_neither_its_vms_nor_what_others_changed(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """A worker dies: its cell is repeated, and a second run is refused (8). The controller dies: each VM is
+    restored and powered on, but one that somebody changed since is left alone (7) until a person decides.
+
+    Ansible's own host_pinned would wait for the dead worker forever.
+    """
+    vms = {"ours": "esx01", "theirs": "esx02"}
+    running = lab(
+        hosts=[{"name": host} for host in vms.values()],
+        vms=[{"name": name, "host": host, "memory_gb": 32} for name, host in vms.items()],
+        boot={"tools_seconds": 1.5},
+    )
+    names = list(vms)
+    before = settings_of(running, names)
+    inventory = write_inventory(tmp_path, running)
+    process = start(write_study(tmp_path, vms=names, design=ENDLESS), inventory)
+    assert Watch(running, vnuma_home, "small.1").begins(Stage.WAITING, lambda: process.poll() is not None)
+    struck = found_process(Victim.WORKER, process.pid)
+    assert struck
+    os.kill(struck, signal.SIGKILL)
+    until(lambda: repeated(vnuma_home) or process.poll() is not None, "repeated cell")
+    assert process.poll() is None
+
+    second = vnuma("run", write_study(tmp_path, vms=names), "-i", inventory)
+
+    assert second.code == 8, second.text
+    until(lambda: all(one["locked"] for one in settings_of(running, names).values()), "changed VMs")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=240)
+    until(lambda: not processes_of(vnuma_home), "end of the dead run's play")
+    change_by_hand(running, "theirs", cpuAllocation=vim.ResourceAllocationInfo(reservation=500))
+    left = settings_of(running, names)
+    assert all(one["locked"] for one in left.values())
+
+    refused = vnuma("restore")
+
+    assert refused.code == 7, refused.text
+    assert settings_of(running, names) == {"ours": before["ours"], "theirs": left["theirs"]}
+    assert before["ours"]["power"] == "poweredOn"
+
+    decided = vnuma("restore", "theirs", "--baseline")
+
+    assert decided.code == 0, decided.text
+    assert settings_of(running, names) == before
+    assert status()["not_at_baseline"] == []
 
 
 @pytest.mark.long
