@@ -25,7 +25,7 @@ from tests.support.postgresql import Cluster, database_of, find_binaries, start
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.places import home_folder
-from vnuma.errors import StoreError
+from vnuma.errors import InputError, StoreError
 from vnuma.store import cells, runs, tables
 from vnuma.store.open import open_store
 from vnuma.store.rows import CellState
@@ -184,27 +184,32 @@ def test_a_dropped_database_is_no_proof_that_every_vm_is_at_its_baseline(
 
 
 @pytest.mark.long
-def test_what_an_earlier_version_wrote_to_one_file_for_all_databases_is_the_way_back_too(
+def test_a_log_of_an_earlier_version_is_refused_and_the_databases_own_is_the_way_back(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:
-    """The run began before the upgrade, and went on after it: what both versions wrote is undone."""
+    """One file for all databases, whose lines have no outcome, next to the database's own."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running, url=postgresql.new_store())
-    context = steps.take()
+    steps.shape(steps.take())
+    left = settings_now(running)
     (log,) = home_folder().glob("*.audit.jsonl")
-    log.rename(home_folder() / "vnuma.audit.jsonl")
-    steps.shape(context)
-    store = ("--store", steps.url)
+    earlier = home_folder() / "vnuma.audit.jsonl"
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        del line["outcome"], line["home"]
+    earlier.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     _drop_and_make_anew(steps.url)
+    way = ("restore", "--store", steps.url, "-i", steps.home / "hosts.yml", "--from-audit")
 
-    lost = vnuma_here("restore", *store)
-    done = vnuma_here("restore", *store, "--from-audit", log, "-i", steps.home / "hosts.yml")
+    refused = vnuma_here(*way, earlier)
+    untouched = settings_now(running)
+    done = vnuma_here(*way, log)
 
-    assert lost.code == 7, lost.text
+    assert refused.code == InputError.exit_code, refused.text
+    assert untouched == left
     assert done.code == 0, done.text
     assert settings_now(running) == before
-    assert vnuma_here("restore", *store).code == 0
 
 
 def _drop_and_make_anew(url: str) -> None:
