@@ -17,6 +17,7 @@ from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run import supervise
 from vnuma.engine.run.oversight import Oversight, StopRequests, SupervisedRun
+from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.supervise import Played
 from vnuma.errors import (
     LeaseLost,
@@ -232,6 +233,19 @@ def test_one_vm_that_cannot_be_restored_keeps_no_other_from_it(
 
     assert made.asked == BOTH
     assert ([one.vm for one in restored], problems) == (B, [away])
+
+
+def test_a_display_with_a_bug_prevents_no_restore(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every VM is restored, and the bug is reported once."""
+    made, bug = restoring(monkeypatch), ZeroDivisionError("a bug")
+
+    def show(_seen: Progress) -> None:
+        raise bug
+
+    restored, problems = supervise.restore_vms(site.work, show)
+
+    assert made.asked == BOTH
+    assert ([one.vm for one in restored], problems) == (BOTH, [bug])
 
 
 def test_a_vm_that_was_restored_meanwhile_is_no_problem(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,9 +256,10 @@ def _to_its_end(over: Oversight) -> RunOutcome:
 def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[list[Restored], list[Exception]]:
     """Restore every VM whose lease the run still has; a failure with one does not stop the others.
 
-    `watch` gets the VM being restored, and each retry where vCenter does not answer.
+    `watch` gets the VM being restored, and each retry where vCenter does not answer. What it raises is among
+    the problems, and prevents no restore.
     """
-    store, run, targets = work.store, work.run, work.targets
+    store, run, targets, unshown = work.store, work.run, work.targets, list[Exception]()
     try:
         with store.read() as connection:
             ours = [row for row in leases.vms_of_run(connection, run.id) if row.name in targets]
@@ -270,7 +271,7 @@ def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[lis
         return [], [lost]
 
     def restored(row: Vm) -> Restored | None:
-        say = partial(_show_restoring, store, run, row.name, watch)
+        say = partial(_show_restoring, store, run, row.name, watch, unshown)
         say("")
         shell = PlayedShell(row.name, work.inventory)
         context = VmContext(store, run, work.study, row, targets[row.name], task_shell=shell)
@@ -282,7 +283,7 @@ def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[lis
             raise
 
     done, problems = restore_each(partial(restored, row) for row in rows)
-    return [one for one in done if one], [*problems]
+    return [one for one in done if one], [*problems, *unshown[:1]]
 
 
 def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
@@ -294,12 +295,19 @@ def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
         return False
 
 
-def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str) -> None:
-    """Show that a VM is being restored. Failing to show it must not prevent the restore."""
-    with suppress(StoreError, OSError):
-        seen = progress_of_part(store, run)
-        vms = (restoring(vm) if vm.name == name else vm for vm in seen.vms)
-        watch(replace(seen, vms=tuple(vms)))
+def _show_restoring(
+    store: Store, run: Run, name: str, watch: Watch, unshown: list[Exception], _words: str
+) -> None:
+    """Show that a VM is being restored. Failing to show it must not prevent the restore: a bug is added to
+    `unshown`.
+    """
+    try:
+        with suppress(StoreError, OSError):
+            seen = progress_of_part(store, run)
+            vms = (restoring(vm) if vm.name == name else vm for vm in seen.vms)
+            watch(replace(seen, vms=tuple(vms)))
+    except Exception as error:  # noqa: BLE001 - it is reported once the VMs are safe
+        unshown.append(error)
 
 
 def _still_ours(
