@@ -10,7 +10,8 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma_here
+from tests.support.cli import vnuma, vnuma_here
+from tests.support.site import write_inventory, write_study
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.attempt import finish
 from vnuma.engine.lease.whose_vm import find_own
@@ -88,3 +89,23 @@ def test_a_vm_that_went_off_by_itself_still_gives_the_log_that_is_owed(
     with steps.store.read() as connection:
         effective: Any = attempts.get_attempt(connection, attempt.id).effective
     assert (effective["log"]["source"], effective["log"]["not_evaluated"]) == ("vcenter", None)
+
+
+@pytest.mark.long
+def test_a_vm_that_was_moved_during_a_cell_costs_that_cell(tmp_path: Path, lab: LabFactory) -> None:
+    """Another host is another machine: invalid, with both names, and no cell is measured there."""
+    hosts = [{"name": "esx01", "cluster": "c1"}, {"name": "esx02", "cluster": "c1"}]
+    running = lab(
+        clusters=[{"name": "c1", "drs": "off"}],
+        hosts=hosts,
+        faults=[{"kind": "vm_moved", "vm": "sql16", "to": "esx02", "boot": 2}],
+    )
+    study = write_study(tmp_path, all_arms={"affinity": "none"})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 6, ran.text
+    document = json.loads(vnuma_here("results", "small.1", "--format", "json").out)
+    lost = document["attempts_not_counted"][0]["attempts"]
+    assert [item["reason"] for item in lost] == ["host_changed", "host_changed"]
+    assert all("esx02" in item["detail"] and "esx01" in item["detail"] for item in lost)
