@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,17 +21,23 @@ from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
 from tests.vsphere.support import vcenter_of
 from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, is_evidence
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.ansible_api import actions_by_hand
+from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.dataset import DATABASE, prepare_cell
 from vnuma.engine.instance.sql_settings import SOFT_NUMA, wait_for_server
 from vnuma.engine.lease.attempt import finish
 from vnuma.engine.run.start import create_run
 from vnuma.errors import PreflightBlocked, WrongServer
+from vnuma.sqlserver.client.connect import connect as sql_connection
+from vnuma.sqlserver.client.query import run, value
 from vnuma.sqlserver.database.dataset import DatasetSpec
+from vnuma.sqlserver.database.dataset_sql import marker_id
+from vnuma.sqlserver.database.ownership import ForeignDatabase
 from vnuma.store.rows import Outcome
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm, read_vm
@@ -261,6 +268,33 @@ def test_no_step_writes_to_a_server_before_its_boot_was_proven(tmp_path: Path, l
         prepare_cell(context, attempt)
 
     assert running.audit("sql16")["changes"] == []
+
+
+@pytest.mark.parametrize("holds", ["nothing", "a table"])
+def test_a_database_whose_creation_was_cut_off_is_made_anew(
+    tmp_path: Path, lab: LabFactory, holds: str
+) -> None:
+    """By the log the run began it; without our marker it is made anew while it is empty, else refused."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    context = steps.take()
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    # A process that was killed between its two statements: no line after the change.
+    journal_of(context).change("dataset", [Edit(DATABASE, None, "vnuma_study")]).__enter__()
+    with sql_connection(context.sql()) as connection:
+        run(connection, "CREATE DATABASE vnuma_study")
+        if holds == "a table":
+            run(connection, "USE vnuma_study")
+            run(connection, "CREATE TABLE dbo.theirs (id int NOT NULL)")
+
+    refused = nullcontext() if holds == "nothing" else pytest.raises(ForeignDatabase)
+    with refused:
+        prepare_cell(context, attempt)
+    with sql_connection(context.sql()) as connection:
+        ours = value(connection, marker_id("vnuma_study")) is not None
+
+    assert ours is (holds == "nothing")
 
 
 def test_a_dataset_by_hand_is_made_on_the_vms_own_server_only(tmp_path: Path, lab: LabFactory) -> None:

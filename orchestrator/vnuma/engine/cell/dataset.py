@@ -18,8 +18,9 @@ from vnuma.engine.lease.supervision import tolerating_full_store
 from vnuma.engine.lease.whose_vm import find_own
 from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
 from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset, ownership
-from vnuma.store import facts
+from vnuma.store import audit, facts
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, Vm
 from vnuma.workloads.interface import Document, workload_named
@@ -41,6 +42,9 @@ def prepare_cell(context: VmContext, attempt: Claim) -> Document:
         workload = workload_named(context.study.workload.name)
         making = None if is_expected(context) else _making(context)
         with journal_of(context).change("dataset", [making]) if making else nullcontext():
+            if making:
+                with connect(context.sql()) as connection:
+                    _drop_cut_off(context, connection)
             prepared = workload.prepare(system)
         system.record("dataset", prepared)
         return prepared
@@ -52,8 +56,32 @@ def _making(context: VmContext) -> Edit | None:
     if "sql_server" not in study.workload.needs:
         return None
     with connect(context.sql()) as connection:
-        there = ownership.require_ours(connection, study.dataset.database)
+        there = not _is_cut_off(context, connection) and ownership.require_ours(
+            connection, study.dataset.database
+        )
     return None if there else Edit(DATABASE, None, study.dataset.database)
+
+
+def _is_cut_off(context: VmContext, connection: pyodbc.Connection) -> bool:
+    """Whether this run's last attempt to create the database ended before its marker: by the audit log the
+    run began it, and nothing is in it.
+    """
+    database, vm = context.study.dataset.database, context.vm
+    with context.store.read() as read:
+        lines = audit.changes(audit.lines(read, context.run.id, vm_key=vm.vm_key))
+    begun = [(line, edit) for line in lines for edit in line.change if edit["setting"] == DATABASE]
+    if not begun:
+        return False
+    line, edit = begun[-1]
+    return edit["after"] == database and line.outcome != "made" and ownership.is_empty(connection, database)
+
+
+def _drop_cut_off(context: VmContext, connection: pyodbc.Connection) -> bool:
+    """Drop what `_is_cut_off` finds, to create it anew with all its settings; whether there was one."""
+    found = _is_cut_off(context, connection)
+    if found:
+        ownership.drop(connection, context.study.dataset.database)
+    return found
 
 
 def planned_making(context: VmContext, server: SqlServer | None) -> Edit | None:
@@ -118,7 +146,9 @@ def drop_after_run(context: VmContext) -> str | None:
         with context.vsphere() as session:
             Endpoint.of(context).require_ours(session, find_own(session, context.vm))
         with journal_entry, connect(context.sql()) as connection:
-            dropped = dataset.drop(connection, context.study.dataset.database)
+            dropped = _drop_cut_off(context, connection) or dataset.drop(
+                connection, context.study.dataset.database
+            )
         with tolerating_full_store(), context.store.write() as write:
             facts.add_vm_facts(write, context.vm.id, _DROPPED, {"dropped": dropped})
     except (EnvironmentProblem, AttemptFailed, StoreError) as error:

@@ -127,13 +127,10 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
 
 def drop(connection: pyodbc.Connection, database: str) -> bool:
     """Drop our database, closing other connections to it. False if there is none. Raises ForeignDatabase."""
-    if not ownership.require_ours(connection, database):
-        return False
-    name = sql.identifier(database)
-    run(connection, "USE [master]")
-    run(connection, f"ALTER DATABASE {name} SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
-    run(connection, f"DROP DATABASE {name}")
-    return True
+    ours = ownership.require_ours(connection, database)
+    if ours:
+        ownership.drop(connection, database)
+    return ours
 
 
 def _remake(connection: pyodbc.Connection, table: Table, spec: DatasetSpec) -> TableFacts:

@@ -71,6 +71,24 @@ def create(connection: pyodbc.Connection, database: str) -> None:
             run(connection, sql.INSERT_MARKER, *_PRODUCT)
 
 
+def is_empty(connection: pyodbc.Connection, database: str) -> bool:
+    """Whether the database exists, can be used, and has no table, not even our marker."""
+    if state(connection, database) != "ONLINE":
+        return False
+    run(connection, f"USE {sql.identifier(database)}")
+    tables = value(connection, "SELECT COUNT(*) AS tables_in_it FROM sys.tables")
+    run(connection, "USE [master]")
+    return bool(tables == 0)
+
+
+def drop(connection: pyodbc.Connection, database: str) -> None:
+    """Drop a database that the caller has proven to be ours, closing other connections to it."""
+    name = sql.identifier(database)
+    run(connection, "USE [master]")
+    run(connection, f"ALTER DATABASE {name} SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
+    run(connection, f"DROP DATABASE {name}")
+
+
 def major_version(connection: pyodbc.Connection) -> int:
     """12 for SQL Server 2014, 13 for 2016, 14 for 2017 and so on."""
     (version,) = query.row(connection, sql.PRODUCT_VERSION, str)
