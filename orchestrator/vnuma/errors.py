@@ -222,6 +222,10 @@ class MeasurementFailed(AttemptFailed):
     execution: Mapping[str, object] | None = None
 
 
+class StudySetupFailed(AttemptFailed):
+    """A program that prepares the whole study failed: it would fail again before every cell."""
+
+
 class HostChanged(AttemptFailed):
     """The VM runs on another ESXi host than at the start of the run."""
 

@@ -20,6 +20,7 @@ from vnuma.engine.access.places import store_url
 from vnuma.report.archive.read import open_archive
 from vnuma.report.export.results import document
 from vnuma.report.model.model import load_run
+from vnuma.store import attempts
 from vnuma.store.open import open_store
 from vnuma.store.rows import Outcome, Sample
 from vnuma.store.samples import iter_samples
@@ -132,6 +133,28 @@ def test_an_iteration_without_a_figure_has_a_reason_and_its_output(tmp_path: Pat
     assert (sample.value, sample.elapsed_ms, kept(sample)) == (None, None, "tps = 5\n")
     assert "longer than 1 s" in str(sample.reason)
     assert not {"boot", "study"} & {path.name for path in tmp_path.iterdir()}
+
+
+@HERE
+def test_a_failed_study_setup_ends_the_study_of_that_vm(tmp_path: Path) -> None:
+    """No further attempt at any cell; the error has the program's last words, and the command to go on."""
+    bench = study(
+        tmp_path,
+        {"run": "echo tps = 5", "study_setup": ["no-such-bench --initialize"]},
+        design={"blocks": 2, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 1},
+        limits={"attempts_per_cell": 3},
+    )
+
+    ran = vnuma("run", bench)
+
+    assert ran.code == 6, ran.text
+    store = open_store(store_url())
+    with store.read() as connection:
+        (only,) = attempts.lines_of_run(connection, load_run(store, "latest").run.id)
+    assert only.reason == "study_setup_failed"
+    said = " ".join(ran.text.split())
+    assert "no-such-bench: not found" in said
+    assert "vnuma run --resume" in said
 
 
 @HERE

@@ -62,6 +62,7 @@ def test_the_reason_of_a_failed_attempt_is_what_stores_have() -> None:
             "tools_timeout",
             "sql_timeout",
             "database_missing",
+            "study_setup_failed",
             "connection_dropped",
             "measurement_failed",
         ),

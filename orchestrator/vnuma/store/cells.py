@@ -19,6 +19,7 @@ from vnuma.errors import (
     InputError,
     PrivilegeMissing,
     StoreError,
+    StudySetupFailed,
     WrongServer,
     reason_word,
 )
@@ -43,6 +44,7 @@ PERMANENT = frozenset(
         DriverMissing,
         HostNotReady,
         InputError,
+        StudySetupFailed,
         WrongServer,
     )
 )

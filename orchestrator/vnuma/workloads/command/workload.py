@@ -16,7 +16,7 @@ from shlex import join, quote
 from uuid import uuid4
 
 from vnuma.domain.vm.linux import LinuxFacts
-from vnuma.errors import MachineUnreachable, MeasurementFailed, undo_at_end
+from vnuma.errors import MachineUnreachable, MeasurementFailed, StudySetupFailed, undo_at_end
 from vnuma.workloads.command.settings import OUTPUT_KB, Command, Program, Unreadable, shown
 from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, SystemUnderTest, Workload
 from vnuma.workloads.shell import BOOT, Shell
@@ -207,15 +207,17 @@ def _run_all(system: SystemUnderTest, programs: Iterable[Program], what: str) ->
 
 
 def _completed(shell: Shell, settings: Command, program: Program, what: str) -> None:
-    """Run one of the programs around the measured one. Raises MeasurementFailed unless it ends with 0."""
+    """Run one of the programs around the measured one.
+
+    Raises StudySetupFailed or MeasurementFailed unless it ends with 0.
+    """
     filled = settings.filled(program)
     done = _run(shell, filled, settings.timeout_s, uuid4().hex)
     try:
         _require_end(done, done.boots[0], settings.timeout_s, (0,))
     except Unreadable as why:
-        raise MeasurementFailed(
-            f"workload.{what}: {shown(filled)}: {why}.", fix="Run it there by hand."
-        ) from None
+        kind = StudySetupFailed if what == "study_setup" else MeasurementFailed
+        raise kind(f"workload.{what}: {shown(filled)}: {why}.", fix="Run it there by hand.") from None
 
 
 def _run(shell: Shell, program: Program, limit_s: float, name: str) -> Ran:
