@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -15,6 +15,7 @@ from typing import Any
 from vnuma.assets import asset
 from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.domain.workloads.settings import WorkloadSettings
+from vnuma.engine.access.inventory import read_variables
 from vnuma.engine.access.play_input import clean_environment, write_extra_variables, write_play_inventory
 from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable, PreflightBlocked
 from vnuma.workloads.shell import LONGEST_S as LONGEST_S
@@ -95,10 +96,27 @@ def _answer(event: Mapping[str, Any]) -> list[tuple[str, Output | MachineUnreach
     return []
 
 
-def linux_facts_of(names: Iterable[str], inventory: Path, work: WorkloadSettings) -> dict[str, LinuxFacts]:
-    """Ask every machine once what that workload needs to know. Raises as `facts_of`."""
-    asked, question = list(names), linux_question(getattr(work, "folder", "/var/tmp"), work.looks_at())
-    answers = run_on(asked, inventory, question) if asked else {}
+def refuse_windows(name: str, variables: Mapping[str, object]) -> None:
+    """Raise PreflightBlocked for a machine that Ansible reaches as Windows, by its connection or its shell.
+
+    https://docs.ansible.com/ansible/latest/os_guide/intro_windows.html
+    """
+    connection = str(variables.get("ansible_connection", "")).rpartition(".")[2]
+    shell = str(variables.get("ansible_shell_type", "")).rpartition(".")[2]
+    if connection in ("winrm", "psrp") or shell in ("powershell", "cmd"):
+        raise PreflightBlocked(
+            f"{name} runs Windows, and this workload needs a Linux machine.",
+            fix="Name a Linux guest, or a Linux machine as workload.client where the workload has one.",
+        )
+
+
+def linux_facts_of(names: Collection[str], inventory: Path, work: WorkloadSettings) -> dict[str, LinuxFacts]:
+    """Ask every machine once what that workload needs to know. Raises as `refuse_windows` and `facts_of`."""
+    variables = read_variables(inventory)
+    for name in names:
+        refuse_windows(name, variables.get(name, {}))
+    question = linux_question(getattr(work, "folder", "/var/tmp"), work.looks_at())
+    answers = run_on(list(names), inventory, question) if names else {}
     return {name: facts_of(name, answer) for name, answer in answers.items()}
 
 
