@@ -30,6 +30,8 @@ class Obstacle:
 
     what: str
     fix: str
+    blocks: bool = True
+    """False: it may be gone when the workload begins, so it is only a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)

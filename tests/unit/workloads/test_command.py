@@ -9,6 +9,7 @@ import re
 import subprocess
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,9 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.unit.workloads.linux import MACHINE
 from tests.unit.workloads.printed import PRINTED
 from vnuma.workloads.command.settings import OUTPUT_KB, Command, Figure, Unreadable
-from vnuma.workloads.command.workload import Ran, figure_of, posix_script, ran
+from vnuma.workloads.command.workload import WORKLOAD, Ran, figure_of, posix_script, ran
 
 Way = dict[str, Any]
 
@@ -142,6 +144,37 @@ def test_a_figure_is_read_in_one_way(way: Way) -> None:
 
 
 COMMAND = Command(name="command", run=("bench",), figure=Figure(**TPS, **BY_REGEX), timeout_s=10)
+
+
+@pytest.mark.parametrize(
+    ("parts", "blocking", "later"),
+    [
+        ({}, ["bench"], []),
+        ({"run": "bench --all"}, [], []),
+        ({"run": ["{tool}"], "variables": {"tool": "bench"}}, [], []),
+        (
+            {"setup": [["mount", "/data"]], "teardown": [["umount", "/data"]]},
+            ["bench", "mount", "umount"],
+            [],
+        ),
+        ({"study_teardown": [["dropdb", "x"]], "files": ["/data"]}, ["/data", "bench", "dropdb"], []),
+        ({"study_setup": ["apt-get install -y bench"], "files": ["/data"]}, ["/data"], ["bench"]),
+        ({"study_setup": [["apt-get", "install"], ["load"]]}, ["apt-get"], ["bench", "load"]),
+    ],
+)
+def test_every_program_named_by_a_list_is_looked_for(
+    parts: dict[str, Any], blocking: list[str], later: list[str]
+) -> None:
+    """A missing one blocks the study; one that study_setup may install first is a warning."""
+    settings = Command.model_validate(COMMAND.model_dump() | parts)
+    guest = replace(MACHINE, missing=settings.looks_at())
+
+    found = list(WORKLOAD.guest_obstacles(settings, guest))
+
+    assert sorted(one.what.split()[3].rstrip(".,") for one in found if one.blocks) == blocking
+    assert sorted(one.what.split()[3].rstrip(".,") for one in found if not one.blocks) == later
+
+
 DONE = Ran(0, "tps = 5\n", "", 3.0, ("one", "one"))
 
 

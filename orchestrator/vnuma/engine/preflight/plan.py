@@ -433,7 +433,7 @@ def guest_findings(
     shaped = {arm.label: arm for arm in shape.arms} if shape else {}
     why = {
         label: [
-            Finding.block(WORKLOAD, found.what, found.fix)
+            (Finding.block if found.blocks else Finding.warn)(WORKLOAD, found.what, found.fix)
             for found in workload.guest_obstacles(
                 study.workload_of(label), client or _seen_by(shaped.get(label), linux)
             )

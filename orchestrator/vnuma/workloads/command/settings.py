@@ -240,9 +240,14 @@ class Command(WorkloadSettings):
             return None
 
     def looks_at(self) -> tuple[str, ...]:
-        """The files, and the program where a study does not install it."""
-        program = self.run[0] if isinstance(self.run, tuple) and not self.study_setup else ""
-        return (*self.files, *([program] if program and not PLACEHOLDER.search(program) else []))
+        """The files, and the program of every list of arguments."""
+        programs = (self.run, *self.setup, *self.teardown, *self.study_setup, *self.study_teardown)
+        return tuple(dict.fromkeys([*self.files, *filter(None, map(_looked_for, programs))]))
+
+    def may_install(self, name: str) -> bool:
+        """Whether study_setup may install that program before it is first needed."""
+        needed_first = map(_looked_for, self.study_setup[:1])
+        return bool(self.study_setup) and name not in (*self.files, *needed_first)
 
     def filled(self, program: Program, size: int | None = None, form: str | None = None) -> Program:
         """The program with its variables' values."""
@@ -308,6 +313,11 @@ def shown(program: Program) -> str:
         return shlex.join(program)
     first, *more = program.strip().splitlines()
     return f"{first} ..." if more else first
+
+
+def _looked_for(program: Program) -> str | None:
+    """The name or path of a program that is a list of arguments; None if a variable names it."""
+    return program[0] if isinstance(program, tuple) and not PLACEHOLDER.search(program[0]) else None
 
 
 def _replaced(text: str, values: Mapping[str, str]) -> str:

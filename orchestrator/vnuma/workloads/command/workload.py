@@ -139,8 +139,13 @@ class CommandWorkload(Workload):
 
     def guest_obstacles(self, settings: Command, guest: LinuxFacts) -> Iterator[Obstacle]:
         """Files and programs that are missing where it runs."""
-        for path in guest.missing:
-            yield Obstacle(f"{guest.hostname} has no {path}.", "Install it there; vnuma copies nothing.")
+        for name in guest.missing:
+            later = settings.may_install(name)
+            yield Obstacle(
+                f"{guest.hostname} has no {name}{', unless study_setup installs it' if later else ''}.",
+                "Install it there; vnuma copies nothing.",
+                blocks=not later,
+            )
 
     def prepare(self, system: SystemUnderTest) -> Document:
         """Run the study's own preparation, once in each lease of the VM."""
