@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from inspect import cleandoc
 from typing import Any
 
@@ -171,7 +172,9 @@ def _default(field: FieldInfo, schema: dict[str, Any]) -> str:
 
 
 def _values(schema: dict[str, Any]) -> str:
-    """A field's values, from its JSON Schema."""
+    """A field's values, from its JSON Schema. A title in lower case is the name of a type of its own."""
+    if schema.get("title", "").islower():
+        return str(schema["title"])
     return " or ".join(dict.fromkeys(map(_kind, schema.get("anyOf", [schema]))))
 
 
@@ -186,7 +189,7 @@ def _kind(part: dict[str, Any]) -> str:
         return " or ".join(f"text as in `{example}`" for example in part["examples"])
     if part.get("type") == "array":
         items: dict[str, Any] = part.get("items") or next(iter(part.get("prefixItems", [])), {})
-        return f"list of {_kind(items)}".replace("integer", "integers").replace("mapping", "mappings")
+        return "list of " + re.sub("integer|mapping|program", r"\g<0>s", _values(items))
     words = {"integer": "integer", "number": "number", "string": "text", "boolean": "`true`, `false`"}
     word = words.get(str(part.get("type")), "mapping" if part.get("type") == "object" else "none")
     return f"{word} {_limits(part)}".rstrip()

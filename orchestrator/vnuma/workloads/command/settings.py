@@ -169,7 +169,10 @@ OUTPUT_KB = 16
 
 Word = Annotated[str, Field(min_length=1)]
 _Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-Program = Annotated[tuple[_Argument, ...], Field(min_length=1)] | Annotated[_Argument, Field(min_length=1)]
+Program = Annotated[
+    Annotated[tuple[_Argument, ...], Field(min_length=1)] | Annotated[_Argument, Field(min_length=1)],
+    Field(title="program"),
+]
 """Arguments of a program, which no shell sees; or a script of the shell there."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,29}$")]
@@ -180,8 +183,8 @@ Place = Annotated[str, StringConstraints(pattern=r"^/[^\x00-\x1f]{1,199}$")]
 class Command(WorkloadSettings):
     """A program that prints a figure: any benchmark, in the guest or on a client host.
 
-    A program is a list of arguments, which no shell interprets, or a text, which is a script of the shell
-    there. `{size}`, `{form}` and `{NAME}` of `variables` are replaced in both.
+    A program is either a list of arguments, run without a shell, or a string, run by
+    /bin/sh. `{size}`, `{form}` and `{NAME}` of `variables` are replaced in both.
     """
 
     size_word: ClassVar[str] = "as size"
