@@ -87,9 +87,10 @@ function sentence(layout) {
   const [sizes, count] = [layout.sizes, layout.sizes.length];
   const alike = sizes.every((size) => size === sizes[0]);
   const nodes = `${count} NUMA node${count === 1 ? "" : "s"}`;
-  return layout.impossible
-    ? "This VM cannot run there."
-    : `The guest sees ${nodes} of ${alike ? sizes[0] : sizes.join(" + ")} vCPUs.`;
+  if (layout.impossible) return "This VM cannot run there.";
+  return layout.swaps
+    ? "This VM does not fit there without swapping; with all its memory reserved it does not power on."
+    : `The guest sees ${nodes} of ${alike ? sizes[0] : sizes.join(" + ")} vCPU${alike && sizes[0] === 1 ? "" : "s"}.`;
 }
 
 function layoutParts(layout, vm) {
@@ -99,7 +100,8 @@ function layoutParts(layout, vm) {
   save.addEventListener("click", () => download(layout.svg, `${form.elements.name.value || "vm"}.svg`));
   const print = el("button", { type: "button", textContent: "Print on A4" });
   print.addEventListener("click", () => window.print());
-  const others = layout.alternatives.length ? `, else ${layout.alternatives.join(" or ")} nodes` : "";
+  const counts = layout.alternatives;
+  const others = counts.length ? `, else ${counts.join(" or ")} node${counts.at(-1) === 1 ? "" : "s"}` : "";
   const sure = el("strong", { className: layout.confidence, textContent: `${layout.confidence} confidence${others}` });
   return [
     el("h2", { className: "sentence", textContent: sentence(layout) }),

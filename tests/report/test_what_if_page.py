@@ -115,6 +115,17 @@ def test_a_question_without_an_answer_gets_one_sentence(browser: Browser, addres
     assert complaints == []
 
 
+def test_memory_beyond_the_host_is_swapped_and_one_is_no_plural(browser: Browser, address: str) -> None:
+    """A VM of more memory than the host powers on unless all of it is reserved."""
+    page, _, _ = opened(browser, f"{address}?memory=1000", 1280)
+    assert "without swapping" in answered(page)
+    page.goto(f"{address}?vcpus=1")
+    assert answered(page) == "The guest sees 1 NUMA node of 1 vCPU."
+    page.goto(f"{address}?vcpus=16&memory=64&per_socket=4&nodes=2&cores=16&node_gb=96&esxi=6.0")
+    answered(page)
+    expect(page.locator(".note strong").first).to_have_text("low confidence, else 1 node")
+
+
 def test_a_processor_fills_in_the_host_and_a_shape_keeps_no_other_node_size(
     browser: Browser, address: str
 ) -> None:

@@ -51,7 +51,7 @@ class Candidate:
         return self.forecasts[0].prediction.vnuma_nodes
 
     def fix(self, vm: VmFacts | None) -> Fix:
-        """How to get this shape from the VM as it is; without a VM, from nothing."""
+        """How to get this shape from the VM as it is; without a VM, from any."""
         shape = self.topology
         settings: Settings = {
             "numCPUs": shape.vcpus,
@@ -60,7 +60,7 @@ class Candidate:
         }
         nodes = {"vnuma_nodes": self.nodes} if self.nodes == shape.sockets else {}
         arm = {"topology": str(shape), "vcpus": shape.vcpus, **nodes}
-        current = vm.settings if vm else dict.fromkeys(settings)
+        current = vm.settings if vm else None
         return Fix(f"Use {shape}.", arm=arm, settings=settings, current=current)
 
 
@@ -82,6 +82,8 @@ class Advice:
     """Hosts that are smaller than the VM, with what they have: `32 cores and 192 GB`."""
     runs_nowhere: bool = False
     """Whether every host has fewer logical CPUs than the VM has vCPUs, or less memory than the VM."""
+    only_memory: bool = False
+    """Whether every host has enough logical CPUs: what it lacks is memory, which ESXi can swap."""
     many_groups: bool = False
     """Whether Windows makes several processor groups of the vCPUs (W01)."""
     not_allowed: str = ""
@@ -145,6 +147,7 @@ def _judged(
         sql_limit(guest.sql_edition, guest.sql_major),
         {host.name: has for host in hosts if (has := _has_only(vcpus, memory_mb, host))},
         all(vcpus > host.threads or 0 < host.largest_vm_mb < memory_mb for host in hosts),
+        all(vcpus <= host.threads for host in hosts),
         vcpus >= guest.many_groups_from,
         esxi.beyond_hardware(vcpus, memory_mb, hardware),
     )
@@ -158,7 +161,12 @@ def sentences(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int)
     if advice.not_allowed:
         yield f"{vm} is not possible: {advice.not_allowed}. Choose a smaller VM or a newer hardware version."
     elif advice.runs_nowhere:
-        yield f"{vm} cannot run on {_too_small(small)}. Choose a smaller VM or a larger host."
+        lacks = (
+            f"does not fit {_too_small(small)}, without swapping: with all its memory reserved it does not "
+            "power on"
+        )
+        cannot = f"cannot run on {_too_small(small)}"
+        yield f"{vm} {lacks if advice.only_memory else cannot}. Choose a smaller VM or a larger host."
     elif small:
         yield f"{vm} is larger than {_too_small(small)}."
     else:
@@ -378,7 +386,7 @@ def disadvantages(one: Forecast, wanted: GoodShape) -> Iterator[str]:
     shape, nodes = one.topology, one.prediction.vnuma_nodes
     smallest = min(one.prediction.node_sizes)
     if one.remote:
-        yield f"{one.remote} of its memory are remote"
+        yield f"{one.remote} of its memory is remote"
     if one.usable_cores < wanted.cores:
         are = "is" if one.usable_cores == 1 else "are"
         yield f"{one.usable_cores} of {shape.vcpus} CPUs {are} used: {one.limited_by.because}"
@@ -389,7 +397,7 @@ def disadvantages(one: Forecast, wanted: GoodShape) -> Iterator[str]:
         if nodes > fewest and not lie_evenly(nodes, fewest, every):
             yield f"{_nodes(nodes)} are spread unevenly over {every} host nodes"
     if nodes > needed and smallest < SMALLEST_NODE:
-        yield f"nodes of {smallest} vCPUs: MAXDOP within a node limits a query to {smallest}"
+        yield f"nodes of {counted(smallest, 'vCPU')}: MAXDOP within a node limits a query to {smallest}"
     if unmatched_sockets(shape.sockets, shape.vcpus, nodes, needed):
         sockets = "1 socket does" if shape.sockets == 1 else f"{shape.sockets} sockets do"
         yield f"{sockets} not match {_nodes(nodes)}"
@@ -419,7 +427,7 @@ def advantages(shape: Topology, seen: Forecast, wanted: GoodShape) -> Iterator[s
             "measure it"
         )
     else:
-        yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
+        yield f"{counted(shape.sockets, 'socket')} for {counted(nodes, 'node')}: they do not match"
     if seen.memory_doubt:
         yield seen.memory_doubt
     if seen.prediction.confidence == "low":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from vnuma.checks.rule import Finding, Fix
-from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_extra_config, meant
+from vnuma.domain.vm.setting import AUTOMATIC, TYPED, Value, ValueKind, is_extra_config, meant
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 
@@ -87,9 +87,14 @@ def _found(target: Target) -> str:
 
 def _with_vcpus(typed: Mapping[str, Value], fix: Fix) -> dict[str, Value]:
     """vCPUs and cores per socket are always sent together: a server may ignore one alone."""
-    if "numCoresPerSocket" in typed and "numCPUs" not in typed and fix.current.get("numCPUs"):
-        return {"numCPUs": fix.current["numCPUs"], **typed}
+    if "numCoresPerSocket" in typed and "numCPUs" not in typed and (count := _known(fix, "numCPUs")):
+        return {"numCPUs": count, **typed}
     return dict(typed)
+
+
+def _known(fix: Fix, name: str) -> Value:
+    """What the VM has, as read; None: unknown."""
+    return fix.current.get(name) if fix.current else None
 
 
 _CLASSES: Mapping[str, str] = {
@@ -201,7 +206,8 @@ def govc(fix: Fix, target: Target) -> Written:
         elif edit.setting in _OPTIONS:
             options.append(f"-{_OPTIONS[edit.setting]}={_shell_word(_option_value(value))}")
         else:
-            left_out[edit.setting] = _NO_OPTION
+            automatic = edit.setting in AUTOMATIC and not value
+            left_out[edit.setting] = f"automatic; {_NO_OPTION}" if automatic else _NO_OPTION
     if options:
         lines.append(" ".join(["govc vm.change", _vm(target), *options]))
     return Written(tuple(lines), left_out)
@@ -210,7 +216,7 @@ def govc(fix: Fix, target: Target) -> Written:
 def _cpu(fix: Fix) -> Mapping[str, Value]:
     """The request for cores per socket; empty if they do not change, or the vCPUs are not known."""
     edits = {edit.setting: edit.after for edit in fix.change}
-    count, per_socket = edits.get("numCPUs") or fix.current.get("numCPUs"), edits.get("numCoresPerSocket")
+    count, per_socket = edits.get("numCPUs") or _known(fix, "numCPUs"), edits.get("numCoresPerSocket")
     return {"count": count, "cores_per_socket": per_socket} if count and per_socket else {}
 
 
@@ -281,8 +287,8 @@ def terraform(fix: Fix, _target: Target) -> Written:
             left_out[edit.setting] = _FOREIGN_KEY
         else:
             keys.append(f"  {_hcl_string(edit.setting)} = {_hcl_string(as_text(edit.after))}")
-    memory = fix.settings.get("memoryMB") or fix.current.get("memoryMB")
-    if memory and fix.settings.get(_LOCK) and fix.current.get("memoryReservation") != memory:
+    memory = fix.settings.get("memoryMB") or _known(fix, "memoryMB")
+    if memory and fix.settings.get(_LOCK) and _known(fix, "memoryReservation") != memory:
         lines.append(f"{ATTRIBUTES['memoryReservation']} = {memory}")
     if keys:
         lines += ["extra_config = {", *keys, "}"]

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from vnuma.checks.facts import Facts
-from vnuma.domain.vm.change import Change, change_to
+from vnuma.domain.vm.change import Change, change_of_unknown, change_to
 from vnuma.domain.vm.setting import Settings, Value
 
 ObjectKind = Literal["vm", "host", "cluster", "study", "vcenter"]
@@ -49,12 +49,14 @@ class Fix:
     commands: str = ""
     topology: str = ""
     """The VM's own shape, for a fix that keeps it, since an arm states a whole one. Empty: unknown."""
-    current: Settings = field(default_factory=dict, repr=False)
-    """The VM's settings as read, which the fix changes. Empty for an arm of a study."""
+    current: Settings | None = field(default_factory=dict, repr=False)
+    """The VM's settings as read, which the fix changes. Empty for an arm of a study; None: any VM."""
 
     @cached_property
     def change(self) -> Change:
         """The settings that the fix changes, before and after; empty if it changes no VM."""
+        if self.current is None:
+            return change_of_unknown(self.settings)
         return change_to(self.current, self.settings) if self.current else Change()
 
     @cached_property

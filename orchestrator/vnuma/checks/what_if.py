@@ -86,7 +86,6 @@ def _answered(given: Mapping[str, str]) -> dict[str, Any]:
     width = _number(fields, "width")
     where = ", ".join(by_name)
     target = Target(fields["name"] or DEFAULTS["name"])
-    wanted = {name: value for name, value in asked.settings.items() if name != "autoCoresPerSocket"}
     findings, unanswered = _judged(asked)
     return {
         "vm": f"{asked.vcpus} vCPUs, {asked.memory_mb // 1024} GB, hardware version {asked.hardware}",
@@ -102,7 +101,7 @@ def _answered(given: Mapping[str, str]) -> dict[str, Any]:
         "advice": list(sentences(advice, asked.vcpus, asked.memory_mb, where, int(fields["sql"]))),
         "other_vcpus": list(advice.other_vcpus),
         "candidates": [_candidate(one, target, _lines(fields)) for one in advice.candidates],
-        "as": _in_tools(Fix("", settings=wanted, current=dict.fromkeys(wanted)), target),
+        "as": _in_tools(Fix("", settings=asked.settings, current=None), target),
     }
 
 
@@ -220,8 +219,10 @@ def finding_document(finding: Finding, hosts: Sequence[str] = ()) -> dict[str, A
 
 
 def _layout(seen: Forecast, host: HostFacts) -> dict[str, Any]:
-    """Wider than the host's cores is unwise; wider than its logical CPUs cannot be powered on."""
-    never = seen.not_allowed or seen.stays_off or seen.too_large or seen.topology.vcpus > host.threads
+    """Wider than the host's cores is unwise; wider than its logical CPUs cannot be powered on. More memory
+    than the host has can: ESXi admits what is reserved, and swaps.
+    """
+    never = seen.not_allowed or seen.stays_off or seen.topology.vcpus > host.threads
     return {
         "hosts": list(seen.hosts),
         "sizes": list(seen.prediction.node_sizes),
@@ -229,6 +230,7 @@ def _layout(seen: Forecast, host: HostFacts) -> dict[str, Any]:
         "alternatives": list(seen.prediction.alternatives),
         "confidence": seen.confidence,
         "impossible": bool(never),
+        "swaps": seen.too_large,
         "reasons": list(seen.reasons),
     }
 

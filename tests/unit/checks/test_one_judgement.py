@@ -21,7 +21,7 @@ from vnuma.domain.vm.server import SqlEdition
 
 STATED = {
     "does not fit": {"M02"},
-    "are remote": {"M02", "T06", "T08", "T09", "T27"},
+    "is remote": {"M02", "T06", "T08", "T09", "T27"},
     "for a VM that needs": {"T06", "T09", "T27"},
     "are spread unevenly": {"M02", "T08", "T10", "T25"},
     "MAXDOP within a node": {"M02", "T10", "T25"},

@@ -60,6 +60,59 @@ def test_a_question_without_an_answer_gets_a_sentence(field: str, value: str, sa
     assert len(found["error"]) < 200
 
 
+@pytest.mark.parametrize(
+    ("asked", "stated"),
+    [
+        (
+            {"vcpus": "24", "esxi": "7.0", "per_socket": "1"},
+            {
+                "PowerCLI": {
+                    *("$spec.NumCPUs = 24", "$spec.NumCoresPerSocket = 1", "$spec.MemoryMB = 262144"),
+                    "$spec.CpuHotAddEnabled = $false",
+                },
+                "govc": {
+                    'govc session.login -r -X PATCH "/api/vcenter/vm/$vm/hardware/cpu" '
+                    """<<<'{"count": 24, "cores_per_socket": 1}'""",
+                    "govc vm.change -vm=sql-vm -cpu-hot-add-enabled=false -m=262144",
+                },
+                "Terraform": {
+                    *("num_cpus = 24", "num_cores_per_socket = 1", "memory = 262144"),
+                    "cpu_hot_add_enabled = false",
+                },
+            },
+        ),
+        (
+            {"vcpus": "24", "hot_add": "on"},
+            {
+                "PowerCLI": {"$spec.NumCoresPerSocket = 0", "$spec.CpuHotAddEnabled = $true"},
+                "govc": {
+                    "govc vm.change -vm=sql-vm -cpu-hot-add-enabled=true -m=262144 -c=24",
+                    "# numCoresPerSocket: automatic; govc vm.change has no option for it.",
+                },
+                "Terraform": {"num_cores_per_socket = 0", "cpu_hot_add_enabled = true"},
+            },
+        ),
+    ],
+)
+def test_the_code_gives_any_vm_the_size_shown(asked: dict[str, str], stated: dict[str, set[str]]) -> None:
+    """A VM that exists may have anything: what is at its default is stated too."""
+    code = answer(asked)["as"]
+
+    for tool, lines in stated.items():
+        assert lines <= set(code[tool].splitlines())
+
+
+def test_a_candidate_replaces_the_node_settings_of_an_earlier_one() -> None:
+    """On ESXi 7.0 a shape that follows its sockets, then the shape of one socket, which sets nothing."""
+    asked = {"vcpus": "16", "esxi": "7.0", "set": "latencySensitivity=high"}
+    shapes = {one["topology"]: one for one in answer(asked)["candidates"]}
+    assert "numa.vcpu.followcorespersocket=1" in shapes["2x8"]["set"]
+
+    again = answer({**asked, "per_socket": "8", "set": shapes["2x8"]["set"]})
+    (one_socket,) = (one for one in again["candidates"] if one["topology"] == "1x16")
+    assert one_socket["set"] == "latencySensitivity=high"
+
+
 def test_a_hostile_name_stays_a_string_in_every_tool() -> None:
     """The name of the VM cannot end a quoted word or start a command."""
     name = "a'; Remove-VM *; $(reboot) `x` \u2019"
@@ -67,7 +120,13 @@ def test_a_hostile_name_stays_a_string_in_every_tool() -> None:
 
     assert "\\u0027" in found["as"]["PowerCLI"]
     command = found["as"]["govc"].splitlines()[-1]
-    assert [word.partition("=")[0] for word in shlex.split(command)] == ["govc", "vm.change", "-vm", "-m"]
+    assert [word.partition("=")[0] for word in shlex.split(command)] == [
+        "govc",
+        "vm.change",
+        "-vm",
+        "-cpu-hot-add-enabled",
+        "-m",
+    ]
 
 
 def test_the_rules_of_the_page_need_nothing_but_the_standard_library(tmp_path: Path) -> None:
@@ -96,17 +155,18 @@ def test_sizes_beyond_every_limit_are_answered_quickly() -> None:
     [
         ({"vcpus": "48"}, False),  # of 40 cores, 80 logical CPUs
         ({"vcpus": "96"}, True),
-        ({"memory": "1000"}, True),
+        ({"memory": "1000"}, False),
         ({"vcpus": "48", "threads": "1"}, True),
     ],
 )
 def test_a_vm_cannot_run_only_where_the_host_is_too_small_for_it(
     asked: dict[str, str], impossible: bool
 ) -> None:
-    """More vCPUs than cores run, and are warned of."""
+    """More vCPUs than cores run, and are warned of; ESXi swaps memory that it does not have."""
     (layout,) = answer(asked)["layouts"]
 
     assert layout["impossible"] is impossible
+    assert layout["swaps"] is ("memory" in asked)
 
 
 def test_unknown_fields_are_ignored() -> None:

@@ -12,7 +12,7 @@ from vnuma.domain.topology.prediction import Prediction, host_shape, lie_evenly
 from vnuma.domain.vm.change import change_to
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.setting import Settings
-from vnuma.words.plain_text import gigabytes
+from vnuma.words.plain_text import counted, gigabytes
 
 # A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
 SMALLEST_NODE = 4
@@ -105,7 +105,7 @@ def node_per_socket(facts: Facts, nodes: int) -> Fix:
     size = facts.vcpus // nodes
     if facts.has_virtual_numa:
         return Fix(
-            f"Set {size} cores per socket and {size} cores per NUMA node: {nodes} nodes.",
+            f"Set {size} cores per socket and {size} cores per NUMA node: {counted(nodes, 'node')}.",
             arm={"topology": f"{nodes}x{size}", "cores_per_numa_node": size},
             settings={"numCoresPerSocket": size, "coresPerNumaNode": size},
         )
@@ -118,7 +118,7 @@ def node_per_socket(facts: Facts, nodes: int) -> Fix:
         keys[esxi.MINIMUM] = str(facts.vcpus)
     words = "".join(f", {key} {value or 'removed'}" for key, value in keys.items())
     return Fix(
-        f"Set {size} cores per socket{words}: {nodes} nodes.",
+        f"Set {size} cores per socket{words}: {counted(nodes, 'node')}.",
         arm={"topology": f"{nodes}x{size}", "vnuma_nodes": nodes},
         settings={"numCoresPerSocket": size, **keys},
     )

@@ -507,7 +507,8 @@ def _limit(facts: Facts) -> SqlLimit:
 
 def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
     """CPUs that the edition would leave unused, unless SQL Server reports that it uses them all."""
-    shape = Topology(facts.sockets, facts.per_socket)
+    sockets = _sockets(facts, limit)
+    shape = Topology(sockets, facts.per_socket) if sockets else Topology(1, facts.vcpus)
     usable = usable_by_sql(limit, shape)
     if usable.cores >= shape.vcpus:
         return None
@@ -516,14 +517,26 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
     if licensed is not None and licensed >= facts.vcpus:
         return None
     otherwise = f", or {usable.otherwise}" if usable.otherwise else ""
+    most = "" if sockets else "at most "
     return Fail(
         {
             "edition": facts.edition.edition,
-            "shape": str(shape),
-            "cores used": f"predicted {usable.cores}{otherwise} of {shape.vcpus} ({usable.confidence})",
+            "shape": str(shape) if sockets else f"{facts.vcpus} vCPUs",
+            "cores used": f"predicted {most}{usable.cores}{otherwise} of {shape.vcpus} ({usable.confidence})",
         },
         _whole(facts, limit) if limit.sockets < UNLIMITED else None,
     )
+
+
+def _sockets(facts: Facts, limit: SqlLimit) -> int | None:
+    """Its sockets; None: unknown, but it has more vCPUs than the edition uses in any number of them."""
+    facts.require_whole_sockets()
+    try:
+        return facts.sockets
+    except Unknown:
+        if facts.vcpus <= limit.cores:
+            raise
+        return None
 
 
 def _whole(facts: Facts, limit: SqlLimit) -> Fix:

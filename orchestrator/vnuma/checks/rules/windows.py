@@ -134,7 +134,7 @@ def fewer_sockets(facts: Facts, most: int) -> Fix:
     needed, estimate = _nodes_for_all(facts) if facts.subject.host else (most, "")
     shape = next((one for one in allowed if one.sockets >= needed), allowed[-1])
     return Fix(
-        f"Use {counted(shape.sockets, 'socket')} of {shape.cores_per_socket} cores.{estimate}",
+        f"Use {counted(shape.sockets, 'socket')} of {counted(shape.cores_per_socket, 'core')}.{estimate}",
         arm={"topology": str(shape)},
         settings={"numCoresPerSocket": shape.cores_per_socket},
     )

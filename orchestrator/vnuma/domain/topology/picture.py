@@ -90,7 +90,7 @@ def _notes(seen: Forecast, vcpus: int) -> Iterator[tuple[str, str]]:
     if seen.by_sql.cores < min(vcpus, UNLIMITED):
         yield f"Dashed: {vcpus - seen.by_sql.cores} vCPUs that SQL Server leaves unused.", "warn"
     if seen.remote:
-        yield f"{seen.remote} of its memory are remote.", "warn"
+        yield f"{seen.remote} of its memory is remote.", "warn"
     if seen.too_wide:
         yield "The VM has more vCPUs than the host has cores.", "warn"
     if seen.too_large:

@@ -76,11 +76,20 @@ def change_to(current: Settings, desired: Settings) -> Change:
     """
     return Change(
         tuple(
-            Edit(name, as_written(current, name), value)
+            Edit(edit.setting, as_written(current, edit.setting), edit.after)
+            for edit in change_of_unknown(desired)
+            if not _same(edit.setting, as_written(current, edit.setting), meant(edit.setting, edit.after))
+        )
+    )
+
+
+def change_of_unknown(desired: Settings) -> Change:
+    """The edits that give any VM `desired`, whatever it has: defaults too."""
+    return Change(
+        tuple(
+            Edit(name, None, value)
             for name, value in sorted(desired.items(), key=lambda item: (is_extra_config(item[0]), item[0]))
-            if name not in DERIVED
-            and not is_evidence(name)
-            and not _same(name, as_written(current, name), meant(name, value))
+            if name not in DERIVED and not is_evidence(name)
         )
     )
 
