@@ -398,7 +398,7 @@ def _pair(found: Comparison, pair: Pair, condition: Condition | None) -> Iterato
     broken = "; ".join(item.words for item in pair.differ if item.key)
     yield f"Must agree  {f'differs, as allowed: {broken}' if broken else 'equal'}", " " * 12
     other = "; ".join(item.words for item in pair.differ if not item.key)
-    yield f"Differs     {other or 'nothing else known'}", " " * 12
+    yield f"Differs     {other or 'in nothing else that is known'}", " " * 12
     longest = max(len(change.arm) for change in pair.changes)
     for change in pair.changes:
         words = gap_words(change.gap, condition)

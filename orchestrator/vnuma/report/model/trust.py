@@ -441,7 +441,7 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
     if spools:
         names = listed(sorted(spools))
         text = f"The plan reads one side of the join back from tempdb ({names}), not from the tables."
-        yield Statement("limits it", "A worktable was measured too.", text)
+        yield Statement("limits it", "The time includes a worktable in tempdb.", text)
     ran = next((i for i in of_vm(loaded.executions, vm.name) if i.form == analysis.form), None)
     if ran and len(ran.plans) > 1:
         text = (

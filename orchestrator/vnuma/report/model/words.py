@@ -200,7 +200,8 @@ def unseen_states(verdicts: Iterable[Verdict]) -> str:
     most = max(found, key=lambda verdict: verdict.unseen or 0.0)
     share, many = percent_whole(most.unseen or 0.0), plural(most.replicate)
     return (
-        f"'Equivalent' covers only the {many} seen: up to {share} of an arm's {many} may be in another state."
+        f"'Equivalent' covers only the {many} seen: a slower or faster state in up to {share} of an arm's "
+        f"{many} could have been missed."
     )
 
 
