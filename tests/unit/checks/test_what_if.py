@@ -163,10 +163,12 @@ def test_a_vm_cannot_run_only_where_the_host_is_too_small_for_it(
     asked: dict[str, str], impossible: bool
 ) -> None:
     """More vCPUs than cores run, and are warned of; ESXi swaps memory that it does not have."""
-    (layout,) = answer(asked)["layouts"]
+    found = answer(asked)
+    (layout,) = found["layouts"]
 
     assert layout["impossible"] is impossible
     assert layout["swaps"] is ("memory" in asked)
+    assert ("cannot run on" in found["advice"][0]) is impossible
 
 
 def test_unknown_fields_are_ignored() -> None:
