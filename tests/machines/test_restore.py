@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,12 +30,14 @@ from vnuma.engine.ansible_api import actions
 from vnuma.engine.audit.log import Journal, audit_lines
 from vnuma.engine.cell.boot import ready_cell
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
+from vnuma.engine.cell.measure_cell import CellSystem
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.restore import restore
 from vnuma.engine.restore import restore_leftovers as leftovers
 from vnuma.engine.restore.restore import (
     baseline_values,
+    context_in_store,
     differences,
     find_baseline,
     has_guest,
@@ -51,12 +54,12 @@ from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.oversight import SupervisedRun
 from vnuma.engine.run.start import reopen
 from vnuma.engine.run.supervise import restore_vms
-from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError, WrongServer
+from vnuma.errors import InputError, LeaseLost, NotAtBaseline, RestoreConflict, StoreError, WrongServer
 from vnuma.store import cells, facts, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, RestoreOutcome
 from vnuma.workloads.page_cache import scripts as scripts
-from vnuma.workloads.shell import Output, linux_question
+from vnuma.workloads.shell import BOOT, Output, linux_question
 
 STUDY = """
 name: held
@@ -157,6 +160,50 @@ def test_what_the_study_held_goes_back_and_reads_back(machine: Machine, tmp_path
     assert line.change == [{"setting": "linux.transparent_hugepages", "before": "never", "after": "madvise"}]
 
 
+@dataclass
+class Overtaken(LocalShell):
+    """Another process takes the machine over when the files are removed."""
+
+    then: Callable[[], object] = lambda: None
+
+    def run(self, script: str, within_s: float = 60) -> Output:
+        """Run it."""
+        done = super().run(script, within_s)
+        if "rmdir" in script:
+            self.then()
+        return done
+
+
+def test_a_restore_that_loses_its_lease_writes_nothing_more(machine: Machine, tmp_path: Path) -> None:
+    """Removing may take hours: each script after it is fenced."""
+    machine.write("transparent_hugepages", "never")
+
+    def take() -> None:
+        with machine.store.write() as connection:
+            leases.raise_token(connection, machine.leased.vm.vm_key, machine.leased.run.id, "bob@site")
+
+    with pytest.raises(LeaseLost):
+        machine.back(tmp_path, shell=Overtaken(then=take))
+
+    assert machine.setting("transparent_hugepages") == "never"
+
+
+def test_a_client_is_reached_by_the_inventory_that_a_restore_is_given(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """As its VM is."""
+    new, leased = tmp_path / "new.yml", machine.leased
+    study = parse_study(
+        "{name: held, vm: box, reference: a, arms: [{topology: keep, name: a}], "
+        "design: {blocks: 1, a_a: false, sentinel: false}, workload: {name: command, run: bench, "
+        "client: driver, figure: {name: tps, unit: 1/s, better: higher, regex: '(x)'}}}",
+        "study",
+    )
+    context = context_in_store(machine.store, leased.run, leased.vm, new, Target(name="box"))
+
+    assert replace(context, study=study).workload_shell() == PlayedShell("driver", new)
+
+
 def test_another_machine_under_the_name_is_not_written_to(machine: Machine, tmp_path: Path) -> None:
     """Ansible's connection reaches one that the run never saw: no cell and no restore works there."""
     machine.write("transparent_hugepages", "never")
@@ -166,6 +213,7 @@ def test_another_machine_under_the_name_is_not_written_to(machine: Machine, tmp_
     there = replace(here, token=machine.leased.token, vm=replace(here.vm, vm_key="linux/another"))
 
     assert ready_cell(replace(there, vm=here.vm), claimed) is None
+    assert CellSystem(replace(there, vm=here.vm), claimed).boot == Path(BOOT).read_text().strip()
     with pytest.raises(WrongServer):
         ready_cell(there, claimed)
     with machine.store.write() as connection:

@@ -45,7 +45,26 @@ class Query(Statement):
     form: str
 
 
-class SystemUnderTest(Protocol):
+class Reached(Protocol):
+    """Where a VM's workload runs by a shell, also after the run."""
+
+    @property
+    def vm_key(self) -> str:
+        """The VM's identity, the same whatever the inventory calls it."""
+
+    @property
+    def shell(self) -> Shell:
+        """The shell, as root, of the guest or of the settings' client, for settings that need one."""
+
+    @property
+    def boot(self) -> str:
+        """The kernel's number of the boot that the shell's guest was proven by; empty for a client."""
+
+    def masked(self, text: str) -> str:
+        """The text without the values of the run's secrets."""
+
+
+class SystemUnderTest(Reached, Protocol):
     """What a workload sees of one boot of one arm."""
 
     @property
@@ -75,18 +94,11 @@ class SystemUnderTest(Protocol):
         """Whether this is the lab, whose times are modelled."""
 
     @property
-    def shell(self) -> Shell:
-        """The shell, as root, of the guest or of the settings' client, for settings that need one."""
-
-    @property
     def lease(self) -> int:
         """The number of the VM's lease, which a resumed run has anew."""
 
     def guest_boot(self) -> str:
         """The number of the guest's present boot, by its shell."""
-
-    def masked(self, text: str) -> str:
-        """The text without the values of the run's secrets."""
 
     def client(self, name: str | None) -> Client:
         """The inventory's host of that name, for settings with a `client`; None: this machine."""
@@ -154,7 +166,7 @@ class Workload(Protocol):
         after the run; nothing else may be left behind, except what `remove` removes.
         """
 
-    def remove(self, shell: Shell, settings: Any) -> None:
+    def remove(self, left: Reached, settings: Any) -> None:
         """Remove what `prepare` created in a guest by its shell. Safe to repeat. Raises MeasurementFailed."""
         return
 

@@ -9,8 +9,10 @@ import re
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -22,8 +24,11 @@ from pydantic import ValidationError
 
 from tests.unit.workloads.linux import MACHINE
 from tests.unit.workloads.printed import PRINTED
+from vnuma.domain.workloads.settings import WorkloadContext
+from vnuma.errors import MeasurementFailed
 from vnuma.workloads.command.settings import OUTPUT_KB, Command, Figure, Unreadable
-from vnuma.workloads.command.workload import WORKLOAD, Ran, figure_of, posix_script, ran
+from vnuma.workloads.command.workload import MEASURED, WORKLOAD, Ran, figure_of, posix_script, ran
+from vnuma.workloads.shell import Output
 
 Way = dict[str, Any]
 
@@ -205,9 +210,9 @@ def test_a_study_says_which_exit_codes_count() -> None:
     assert figure_of(COMMAND.model_copy(update={"exit_codes": (0, 3)}), done, "one") == 5.0
 
 
-def run_here(program: Any, limit_s: float = 20, name: str | None = None) -> Ran:
+def run_here(program: Any, limit_s: float = 20, name: str | None = None, part: str = MEASURED) -> Ran:
     """A program by its script, on this machine; others run under other names meanwhile."""
-    script = posix_script(program, limit_s, "token", name or uuid4().hex)
+    script = posix_script(program, limit_s, "token", name or uuid4().hex, part)
     said = subprocess.run(
         ["/bin/sh", "-c", script],
         input="yes\n",
@@ -274,10 +279,139 @@ def test_a_program_whose_time_is_over_is_ended_with_its_children(tmp_path: Path)
 def test_a_program_that_a_killed_play_left_is_ended_first() -> None:
     """It would be measured too."""
     name = uuid4().hex
-    with subprocess.Popen(["sleep", "1000"], env={**os.environ, "VNUMA_PROGRAM": name}) as left:
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, "VNUMA_PROGRAM": f"{name}.run"}) as left:
         run_here(("true",), name=name)
 
         assert left.wait(10) == -9
+
+
+def test_a_preparation_still_at_work_is_ended_and_a_server_of_a_finished_one_is_not(tmp_path: Path) -> None:
+    """Of the same VM: the preparation of a killed play would go on after the restore."""
+    name, late = uuid4().hex, tmp_path / "late"
+    run_here(f"sleep 60 >/dev/null 2>&1 & echo $! >{tmp_path}/server", name=name, part="setup")
+    os.mkfifo(tmp_path / "begun")
+    slow = posix_script(f"echo >{tmp_path}/begun; sleep 30; touch {late}", 60, "token", name, "slow")
+    with subprocess.Popen(["/bin/sh", "-c", slow], stdout=subprocess.PIPE, text=True) as at_work:
+        (tmp_path / "begun").read_text()
+        run_here(("true",), name=name, part="next")
+        output, _ = at_work.communicate(timeout=20)
+
+    assert "@@token end 137" in output
+    assert not late.exists()
+    os.kill(int((tmp_path / "server").read_text()), 9)
+
+
+def test_a_measured_program_that_leaves_a_process_has_no_figure() -> None:
+    """It would be measured with the next one; it is not waited for, though it holds the output."""
+    began = time.monotonic()
+    done = run_here("sleep 30 & echo tps = 5")
+
+    assert time.monotonic() - began < 25
+    assert (done.status, done.left) == (0, True)
+    with pytest.raises(Unreadable, match="left processes"):
+        figure_of(COMMAND, done, done.boots[0])
+
+
+def test_a_figure_is_read_from_the_unmasked_output_and_never_from_a_secret() -> None:
+    """Masking makes an output shorter or longer: its bound counts what was printed."""
+
+    def masked(text: str) -> str:
+        return text.replace("x" * 20, "***").replace("77", "***")
+
+    flood = replace(DONE, stdout="x" * 20 * 1000 + "\ntps = 5\n")
+    secret = replace(DONE, stdout="tps = 1277\n")
+    failed = replace(DONE, status=1, stdout="", stderr=f"password {'x' * 20}\n")
+
+    for done, why in ((flood, "more than"), (secret, "not a number"), (failed, r"password \*\*\*$")):
+        with pytest.raises(Unreadable, match=why):
+            figure_of(COMMAND, done, "one", masked)
+
+
+@dataclass
+class Place:
+    """A VM whose shell is this machine's."""
+
+    vm_key: str = field(default_factory=lambda: uuid4().hex)
+    boot: str = ""
+
+    @property
+    def shell(self) -> Place:
+        """Itself."""
+        return self
+
+    def run(self, script: str, within_s: float = 60) -> Output:
+        """Run it."""
+        done = subprocess.run(
+            ["/bin/sh", "-c", script], capture_output=True, text=True, check=False, timeout=within_s
+        )
+        return Output(done.returncode, done.stdout, done.stderr)
+
+    def masked(self, text: str) -> str:
+        """Without the secret."""
+        return text.replace("s3cret", "***")
+
+
+def test_every_undo_is_tried_and_its_failure_shows_no_secret(tmp_path: Path) -> None:
+    """A teardown that fails does not keep the next one from its work."""
+    undo = ("echo s3cret >&2; exit 1", f"touch {tmp_path}/done", "echo again; exit 2")
+    with pytest.raises(MeasurementFailed) as caught:
+        WORKLOAD.remove(Place(), COMMAND.model_copy(update={"study_teardown": undo}))
+
+    assert (tmp_path / "done").exists()
+    assert "s3cret" not in str(caught.value)
+    assert "again" in str(caught.value)
+
+
+def test_nothing_runs_on_another_boot_than_the_proven_one(tmp_path: Path) -> None:
+    """The address may be another machine's by now."""
+    study = COMMAND.model_copy(update={"study_teardown": (("touch", f"{tmp_path}/there"),)})
+
+    with pytest.raises(MeasurementFailed, match="another one"):
+        WORKLOAD.remove(Place(boot="another"), study)
+
+    assert not (tmp_path / "there").exists()
+    WORKLOAD.remove(Place(boot=Path("/proc/sys/kernel/random/boot_id").read_text().strip()), study)
+    assert (tmp_path / "there").exists()
+
+
+def test_what_is_at_work_is_ended_also_without_a_teardown() -> None:
+    """A measured program on a client outlives the boot."""
+    place = Place()
+    name = sha256(place.vm_key.encode()).hexdigest()[:16]
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, "VNUMA_PROGRAM": f"{name}.run"}) as left:
+        WORKLOAD.remove(place, COMMAND)
+
+        assert left.wait(10) == -9
+
+
+@pytest.mark.parametrize(
+    ("arms", "changes", "parts"),
+    [
+        ([{"db": "one"}], {"variables": {"db": "one"}, "study_teardown": [["rm", "d-{db}"]]}, set()),
+        ([{"db": "one"}], {"study_teardown": [["rm", "d-{db}"]]}, {"study_teardown"}),
+        ([{"db": "one"}], {"study_teardown": ["rm d-{db}"]}, {"study_teardown"}),
+        (
+            [{"db": "one"}, {"db": "two"}],
+            {"variables": {"db": "one"}, "study_setup": ["mkdir d-{db}"]},
+            {"study_setup"},
+        ),
+        ([{}], {"teardown": [["rm", "d-{bd}"]]}, {"teardown"}),
+        ([{}], {"setup": ["load {size}"]}, {"setup"}),
+        ([{}], {"run": ["bench", "{size}", "{form}"]}, set()),
+        ([{}], {"setup": ["awk '{print}' f; echo ${size}"]}, set()),
+    ],
+)
+def test_a_variable_without_one_value_is_a_problem(
+    arms: list[dict[str, Any]], changes: dict[str, Any], parts: set[str]
+) -> None:
+    """In every program; the study's own run once for all arms."""
+    study = Command.model_validate({**COMMAND.model_dump(), **changes})
+    own = {str(at): study.model_copy(update={"variables": each}) for at, each in enumerate(arms)}
+    labels: Any = tuple(SimpleNamespace(label=label) for label in own)
+
+    found = study.problems(WorkloadContext(None, labels, own.__getitem__))
+
+    assert {problem.path[1] for problem in found} == parts
 
 
 def test_variables_are_replaced_and_other_braces_stay() -> None:

@@ -52,6 +52,8 @@ class VmContext:
     made: list[Edit] = field(default_factory=list)
     task_shell: Shell | None = None
     """The guest's shell by the connection of a play's task."""
+    reached_by: Path | None = None
+    """The inventory that a restore uses in place of the play's and the run's."""
 
     def fence(self) -> None:
         """Raise LeaseLost when the VM's lease has moved to another token."""
@@ -72,7 +74,9 @@ class VmContext:
 
     @property
     def inventory(self) -> Path:
-        """The inventory of this play, or else the run's."""
+        """The given inventory, or else this play's, or else the run's."""
+        if self.reached_by:
+            return self.reached_by
         private = Private.read()
         return Path((private.inventory if private else self.run.inventory) or "inventory")
 

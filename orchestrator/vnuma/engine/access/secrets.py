@@ -186,12 +186,6 @@ class Private:
         path = os.environ.get(PRIVATE_FILE_VARIABLE)
         return _kept(path) if path else None
 
-    def masked(self, text: str) -> str:
-        """The text without the secrets' values."""
-        for value in sorted(filter(None, self.secrets.values()), key=len, reverse=True):
-            text = text.replace(value, "***")
-        return text
-
     @staticmethod
     def folder() -> Path:
         """Where this play's private file is."""
@@ -218,8 +212,27 @@ def _kept(path: str) -> Private:
         ) from error
 
 
+def masked(text: str) -> str:
+    """The text without the values of the secrets that this process knows."""
+    private = Private.read()
+    known = {*_seen, *_remembered.values(), *(private.secrets.values() if private else ())}
+    for value in sorted(filter(None, known), key=len, reverse=True):
+        text = text.replace(value, "***")
+    return text
+
+
+_seen: set[str] = set()
+"""Values that were read here: what a program prints is shown without them."""
+
+
 def resolve(secret: Secret) -> str:
     """The value of a secret. Raises EnvironmentProblem with the reference's name, never the value."""
+    value = _resolved(secret)
+    _seen.add(value)
+    return value
+
+
+def _resolved(secret: Secret) -> str:
     private = Private.read()
     if private and secret.name in private.secrets:
         return private.secrets[secret.name]

@@ -110,6 +110,7 @@ def shell_ready(context: VmContext, attempt: Claim, looked: VsphereView) -> Gues
     shell = answering(context.shell(), context.study.power.sql_timeout_s, heed)
     seen = proven_guest(context.vm, shell, looked.bios_uuid)
     add_facts(context, attempt, PROOF, {"uuid": looked.bios_uuid})
+    add_facts(context, attempt, sql_identity.PROVEN_BOOT, {"boot": seen.boot})
     quiet = wait_quiet(shell, _quiet_rule(context), heed)
     proven = log_of(context, attempt, looked, seen.topology)
     facts_of_boot = {"linux": seen.kernel, "ready": {"quietness": asdict(quiet)}}
@@ -206,7 +207,8 @@ def ready_cell(context: VmContext, attempt: Claim) -> GuestView | None:
         looked = looked_at(context, attempt)
         if looked is None:
             if "shell" in context.study.workload.needs:
-                proven_guest(context.vm, context.shell(), None)
+                seen = proven_guest(context.vm, context.shell(), None)
+                add_facts(context, attempt, sql_identity.PROVEN_BOOT, {"boot": seen.boot})
             return None
         if "sql_server" in context.study.workload.needs:
             looked, inside, wrong = _sql_server_ready(context, attempt, looked)

@@ -12,10 +12,10 @@ from vnuma.domain.study.study import Dataset, Study
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import client_named
-from vnuma.engine.access.secrets import Private
+from vnuma.engine.access.secrets import masked
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.instance import sql_identity
-from vnuma.engine.instance.sql_identity import kernel_baseline, require_proven
+from vnuma.engine.instance.sql_identity import kernel_baseline, proven_boot, require_proven
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL
 from vnuma.engine.lease.attempt import add_facts, finish, say_step, step
 from vnuma.engine.lease.baseline import refuse_foreign_changes, refuse_settings
@@ -70,6 +70,10 @@ class CellSystem:
         return self.context.vm.name
 
     @property
+    def vm_key(self) -> str:
+        return self.context.vm.vm_key
+
+    @property
     def arm(self) -> str:
         return self.attempt.arm
 
@@ -100,14 +104,18 @@ class CellSystem:
     def shell(self) -> Shell:
         return self.context.workload_shell()
 
+    @property
+    def boot(self) -> str:
+        client = self.context.study.workload.client_host
+        return "" if client else proven_boot(self.context, self.attempt)
+
     def guest_boot(self) -> str:
         """The kernel's number of the guest's present boot."""
         return require(self.context.shell(), f"cat {BOOT}", f"{self.vm}: reading its boot's number").strip()
 
     def masked(self, text: str) -> str:
         """The text without the values of this play's secrets."""
-        private = Private.read()
-        return private.masked(text) if private else text
+        return masked(text)
 
     @contextmanager
     def reached(self) -> Iterator[None]:

@@ -219,6 +219,22 @@ def _latest(store: Store, run: Run, vm: Vm, scope: str, of: Claim | None = None)
     return dict(fact.value) if isinstance(fact.value, dict) else None
 
 
+PROVEN_BOOT = "guest_boot"
+"""Fact of an attempt: the kernel's number of the boot in which the guest was proven."""
+
+
+def proven_boot(context: VmContext, attempt: Claim) -> str:
+    """That number. Raises WrongServer where the guest was not proven in this attempt."""
+    run, vm = context.run, context.vm
+    fact = context.store.ask(lambda read: facts.last_of_vm(read, run.id, vm.vm_key, PROVEN_BOOT))
+    if fact is None or fact.attempt_id != attempt.id:
+        raise WrongServer(
+            f"{vm.name}: its guest is not proven to be the VM's.",
+            fix="The role guest_ready proves it; run it in the same attempt, before this step.",
+        )
+    return str(fact.value)
+
+
 WHERE = {
     "numa_balancing": "/proc/sys/kernel/numa_balancing",
     "transparent_hugepages": "/sys/kernel/mm/transparent_hugepage/enabled",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -17,8 +17,9 @@ from typing import TypeVar
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, study_of
-from vnuma.engine.access.guest_shell import PlayedShell, answering
+from vnuma.engine.access.guest_shell import answering
 from vnuma.engine.access.inventory import stored_target
+from vnuma.engine.access.secrets import masked
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import Journal, journal_of
 from vnuma.engine.cell.boot import proven_guest, proven_uuid
@@ -55,6 +56,7 @@ from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.rows import Lease, RestoreOutcome, Run, Vm
 from vnuma.workloads.interface import workload_named
+from vnuma.workloads.shell import LONGEST_S, Output, Shell
 
 T = TypeVar("T")
 Say = Callable[[str], None]
@@ -302,6 +304,43 @@ def _guest_differences(context: VmContext) -> list[Difference]:
     ]
 
 
+@dataclass(frozen=True)
+class FencedShell:
+    """`workloads.shell.Shell` that checks the lease before each script. Raises LeaseLost."""
+
+    shell: Shell
+    fence: Callable[[], None]
+
+    def run(self, script: str, within_s: float = LONGEST_S) -> Output:
+        """Run it."""
+        self.fence()
+        return self.shell.run(script, within_s)
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """`workloads.interface.Reached` for what a run has left."""
+
+    context: VmContext
+    guest_boot: str
+
+    @property
+    def vm_key(self) -> str:
+        return self.context.vm.vm_key
+
+    @property
+    def shell(self) -> Shell:
+        return FencedShell(self.context.workload_shell(), self.context.fence)
+
+    @property
+    def boot(self) -> str:
+        return "" if self.context.study.workload.client_host else self.guest_boot
+
+    def masked(self, text: str) -> str:
+        """The text without secrets."""
+        return masked(text)
+
+
 def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, journal: Journal) -> Restored:
     """The result with the guest's part. Files first: they fill its memory, whatever its settings are.
 
@@ -315,11 +354,11 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, 
         shell, uuid = context.shell(), proven_uuid(context) if context.target.vcenter else None
         if uuid is not None:  # its VM is booting
             shell = answering(shell, context.study.power.sql_timeout_s)
-        proven_guest(vm, shell, uuid)
-        workload_named(workload.name).remove(context.workload_shell(), workload)
+        seen = proven_guest(vm, shell, uuid)
+        workload_named(workload.name).remove(Leftover(context, seen.boot), workload)
         edits, before = guest_edits(context, choice), _held_before(context)
         sql_identity.switch(
-            context.shell(),
+            FencedShell(context.shell(), context.fence),
             {name: str(edit.after) for name, edit in edits.items()},
             {name: str(edit.before) for name, edit in edits.items()},
             journal,
@@ -364,7 +403,7 @@ def context_in_store(
     with store.read() as connection:
         study = study_of(connection, run)
     there = target or stored_target(inventory, vm.vm_key, vm.name)
-    return VmContext(store, run, study, vm, there, task_shell=PlayedShell(vm.name, inventory))
+    return VmContext(store, run, study, vm, there, reached_by=inventory)
 
 
 def find_baseline(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:

@@ -16,7 +16,6 @@ from vnuma.assets import asset
 from vnuma.domain.vm.facts import HostKey
 from vnuma.engine.access.connections import api_versions, shared_logins
 from vnuma.engine.access.context import VmContext, digest_of
-from vnuma.engine.access.guest_shell import PlayedShell
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_input import clean_environment, write_extra_variables, write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
@@ -273,8 +272,7 @@ def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[lis
     def restored(row: Vm) -> Restored | None:
         say = partial(_show_restoring, store, run, row.name, watch, unshown)
         say("")
-        shell = PlayedShell(row.name, work.inventory)
-        context = VmContext(store, run, work.study, row, targets[row.name], task_shell=shell)
+        context = VmContext(store, run, work.study, row, targets[row.name], reached_by=work.inventory)
         try:
             return restore_target(context, say=say)
         except LeaseLost:

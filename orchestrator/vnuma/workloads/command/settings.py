@@ -161,8 +161,8 @@ def _column(output: str, heading: str) -> Iterator[str]:
         yield row[at]
 
 
-PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-"""A variable in a program's arguments or script."""
+PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*)\}")
+"""A variable in a program's arguments or script; `${name}` is the shell's own."""
 
 OUTPUT_KB = 16
 """Most that a program may print, in KiB; it is kept with each sample, and fits a field of samples.csv."""
@@ -263,18 +263,23 @@ class Command(WorkloadSettings):
         )
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
-        """Variables of the measured program that have no value in some arm, and variables that none uses."""
-        labels = [arm.label for arm in around.arms]
-        for label in labels:
-            own = around.settings_of(label)
-            known = {"size", "form", *(own.variables if isinstance(own, Command) else ())}
-            for name in _names(self.run) - known if isinstance(self.run, tuple) else ():
-                yield Problem(
-                    ("workload", "run"),
-                    f"{{{name}}} has no value in arm {label}.",
-                    "Give it one in workload.variables.",
-                )
-        used = set().union(*(_names(program) for program in self._programs()))
+        """Variables without a value in some arm, those of the study that an arm sets, and those unused."""
+        arms = {arm.label: around.settings_of(arm.label) for arm in around.arms}
+        own = {label: one.variables for label, one in arms.items() if isinstance(one, Command)}
+        somewhere = {"size", "form", *self.variables}.union(*own.values())
+        for label, variables in own.items():
+            for part, program in self._parts():
+                known = {*variables, *(("size", "form") if part == "run" else ())}
+                asked = _names(program) if isinstance(program, tuple) else _names(program) & somewhere
+                for name in sorted(asked - known):
+                    yield Problem(
+                        ("workload", part),
+                        f"{{{name}}} has no value in arm {label}.",
+                        "Give it one in workload.variables.",
+                    )
+                if part.startswith("study_"):
+                    yield from self._changed(part, program, label, variables)
+        used = set().union(*(_names(program) for _, program in self._parts()))
         for name in self.variables:
             if name not in used:
                 yield Problem(
@@ -306,8 +311,23 @@ class Command(WorkloadSettings):
         """`size 5`: the value of `{size}`."""
         return f"size {size:,}"
 
-    def _programs(self) -> tuple[Program, ...]:
-        return (self.run, *self.setup, *self.teardown, *self.study_setup, *self.study_teardown)
+    def _changed(
+        self, part: str, program: Program, label: str, variables: Mapping[str, object]
+    ) -> Iterator[Problem]:
+        """Variables with another value in an arm than in the study, which `study_teardown` is given."""
+        for name in sorted(_names(program) & {*variables}):
+            if variables[name] != self.variables.get(name):
+                yield Problem(
+                    ("workload", part),
+                    f"{{{name}}} has another value in arm {label} than in the study.",
+                    "Give it one value in workload.variables: this program runs once for all arms.",
+                )
+
+    def _parts(self) -> Iterator[tuple[str, Program]]:
+        yield "run", self.run
+        for part in ("setup", "teardown", "study_setup", "study_teardown"):
+            for program in getattr(self, part):
+                yield part, program
 
 
 def shown(program: Program) -> str:

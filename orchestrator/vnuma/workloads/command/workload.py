@@ -8,18 +8,32 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from shlex import join, quote
 from uuid import uuid4
 
 from vnuma.domain.vm.linux import LinuxFacts
-from vnuma.errors import MachineUnreachable, MeasurementFailed, StudySetupFailed, undo_at_end
+from vnuma.errors import (
+    MachineUnreachable,
+    MeasurementFailed,
+    StoreError,
+    StudySetupFailed,
+    undo_at_end,
+)
 from vnuma.workloads.command.settings import OUTPUT_KB, Command, Program, Unreadable, shown
-from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, SystemUnderTest, Workload
-from vnuma.workloads.shell import BOOT, Shell
+from vnuma.workloads.interface import (
+    Bench,
+    Document,
+    Obstacle,
+    Reached,
+    Reading,
+    SystemUnderTest,
+    Workload,
+)
+from vnuma.workloads.shell import BOOT, Output
 
 _SCOPE = "command"
 _GRACE_S = 5
@@ -32,35 +46,56 @@ _ERRORS_BYTES = 2000
 _TIMED_OUT = (124, 137)
 """Exit codes of timeout(1): the limit passed, and the program ignored the polite signal."""
 
-_SCRIPT = """
+_WAITS = 50
+"""Tenths of a second that killed processes are waited for."""
+
+_SCRIPT = r"""
+marked() { grep -lzxF "$1" /proc/[0-9]*/environ 2>/dev/null; }
 sweep() {
-  for at in $(grep -lzxF VNUMA_PROGRAM=NAME /proc/[0-9]*/environ 2>/dev/null); do
-    at=${at%/environ}; kill -KILL "${at#/proc/}"
+  tries=0
+  while found=$(marked "VNUMA_PROGRAM=$1"); [ -n "$found" ]; do
+    if [ $tries = WAITS ]; then echo "$found cannot be ended"; exit 4; fi
+    for at in $found; do at=${at%/environ}; kill -KILL "${at#/proc/}" 2>/dev/null; done
+    tries=$((tries + 1)); sleep 0.1
   done
 }
 boot=BOOT
-sweep
-echo "@@TOKEN begin $(cat $boot) $(cat /proc/uptime)"
+if [ -n 'PROVEN' ] && [ "$(cat $boot)" != 'PROVEN' ]; then
+  echo "its machine was booted meanwhile, or is another one"; exit 5
+fi
+for at in $(marked VNUMA_RUNNER=NAME); do
+  sweep "$(tr '\0' '\n' <"$at" | sed -n 's/^VNUMA_PROGRAM=//p')"
+done
+sweep NAME.run
 t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
+echo "@@TOKEN begin $(cat $boot) $(cat /proc/uptime)"
 { {
-  timeout -k GRACE LIMIT env VNUMA_PROGRAM=NAME WORDS </dev/null 2>&1 >&3
-  status=$?; echo $status >"$t/status"
-  if [ $status = 124 ] || [ $status = 137 ]; then sweep; fi
+  env VNUMA_RUNNER=NAME VNUMA_PROGRAM=NAME.PART timeout -k GRACE LIMIT env VNUMA_RUNNER= WORDS \
+    </dev/null 2>&1 >&3
+  status=$?; ended="$(cat $boot) $(cat /proc/uptime)"; left=0
+  if [ PART = run ] && [ -n "$(marked VNUMA_PROGRAM=NAME.run)" ]; then
+    sleep 1
+    if [ -n "$(marked VNUMA_PROGRAM=NAME.run)" ]; then left=1; fi
+    sweep NAME.run
+  elif [ $status = 124 ] || [ $status = 137 ]; then
+    sweep NAME.PART
+  fi
+  echo "$status $left $ended" >"$t/status"
 } | tail -c ERRORS >"$t/errors"; } 3>&1 | { head -c MOST; cat >/dev/null; }
 echo
 echo "@@TOKEN errors"; cat "$t/errors"
 echo
-echo "@@TOKEN end $(cat "$t/status") $(cat $boot) $(cat /proc/uptime)"
+echo "@@TOKEN end $(cat "$t/status")"
 """
-"""Processes are found by a variable of their environment, which children inherit: those of a program whose
-time is over, and those that a killed play has left.
+"""Two variables of the environment mark processes. VNUMA_PROGRAM is inherited by children; VNUMA_RUNNER is
+set only for `timeout`, so that a program at work is known from a server that a finished one has started.
 """
 
 _OUTPUT = re.compile(
     r"@@(?P<token>\w+) begin (?P<boot>\S+) (?P<up>[\d.]+) [\d.]+\n(?P<stdout>.*)\n"
     r"@@(?P=token) errors\n(?P<stderr>.*)\n"
-    r"@@(?P=token) end (?P<status>\d+) (?P<last_boot>\S+) (?P<down>[\d.]+) [\d.]+\n",
+    r"@@(?P=token) end (?P<status>\d+) (?P<left>[01]) (?P<last_boot>\S+) (?P<down>[\d.]+) [\d.]+\n",
     re.DOTALL,
 )
 
@@ -74,18 +109,30 @@ class Ran:
     stderr: str
     seconds: float
     boots: tuple[str, str]
+    left: bool = False
+    """Whether processes of it were at work after its end."""
 
 
-def posix_script(program: Program, limit_s: float, token: str, name: str) -> str:
-    """The script that runs a program within bounds, after ending what still runs under that name.
+MEASURED = "run"
+"""The part of a study that may leave no process."""
 
-    `ran` parses its output by the token.
+
+def posix_script(
+    program: Program, limit_s: float, token: str, name: str, part: str = MEASURED, boot: str = ""
+) -> str:
+    """The script that runs a program within bounds, after ending programs still at work under that name.
+
+    `part` names the program among those of that name. It does nothing on another boot than
+    `boot`, if given. `ran` parses the script's output by the token.
     """
     words = join(program) if isinstance(program, tuple) else f"/bin/sh -c {quote(program)}"
     values = {
         "TOKEN": token,
         "BOOT": BOOT,
         "NAME": name,
+        "PART": part,
+        "PROVEN": boot,
+        "WAITS": str(_WAITS),
         "GRACE": str(_GRACE_S),
         "LIMIT": str(math.ceil(limit_s)),
         "ERRORS": str(_ERRORS_BYTES),
@@ -102,7 +149,8 @@ def ran(printed: str, token: str) -> Ran | None:
         return None
     seconds = float(found["down"]) - float(found["up"])
     boots = (found["boot"], found["last_boot"])
-    return Ran(int(found["status"]), _text(found["stdout"]), _text(found["stderr"]), seconds, boots)
+    stdout, stderr, left = _text(found["stdout"]), _text(found["stderr"]), found["left"] == "1"
+    return Ran(int(found["status"]), stdout, stderr, seconds, boots, left)
 
 
 def _text(printed: str) -> str:
@@ -110,25 +158,38 @@ def _text(printed: str) -> str:
     return printed.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
-def figure_of(settings: Command, done: Ran, boot: str) -> float:
+def figure_of(settings: Command, done: Ran, boot: str, masked: Callable[[str], str] = str) -> float:
     """The figure of an iteration on that boot. Raises Unreadable with why it has none."""
-    _require_end(done, boot, settings.timeout_s, settings.exit_codes)
-    return settings.figure.read(done.stdout)
+    _require_end(done, boot, settings.timeout_s, settings.exit_codes, masked)
+    if done.left:
+        raise Unreadable("it left processes, which were ended")
+    figure = settings.figure.read(masked(done.stdout))
+    if figure != _figure(settings, done.stdout):
+        raise Unreadable("its figure contains a secret of the run")
+    return figure
 
 
-def _require_end(done: Ran, boot: str, limit_s: float, exit_codes: Iterable[int]) -> None:
+def _figure(settings: Command, output: str) -> float | None:
+    with suppress(Unreadable):  # its reason could quote a secret
+        return settings.figure.read(output)
+    return None
+
+
+def _require_end(
+    done: Ran, boot: str, limit_s: float, exit_codes: Iterable[int], masked: Callable[[str], str]
+) -> None:
     if set(done.boots) != {boot}:
         raise Unreadable("its machine was booted meanwhile")
     if done.status in _TIMED_OUT and done.seconds >= limit_s:
         raise Unreadable(f"it ran longer than {limit_s:g} s and was ended with its children")
     if done.status not in exit_codes:
-        raise Unreadable(f"it ended with exit code {done.status}: {_last_words(done)}")
+        raise Unreadable(f"it ended with exit code {done.status}: {_last_words(done, masked)}")
     if len(done.stdout.encode()) > OUTPUT_KB * 1024:
         raise Unreadable(f"it printed more than {OUTPUT_KB} KiB")
 
 
-def _last_words(done: Ran) -> str:
-    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+def _last_words(done: Ran, masked: Callable[[str], str]) -> str:
+    lines = [line.strip() for line in masked(f"{done.stdout}\n{done.stderr}").splitlines() if line.strip()]
     return lines[-1][:200] if lines else "no message"
 
 
@@ -152,21 +213,20 @@ class CommandWorkload(Workload):
         done = {"lease": system.lease}
         if not system.settings.study_setup or system.remembered(_SCOPE) == done:
             return {}
-        _run_all(system, system.settings.study_setup, "study_setup")
+        _set_up(system, system.settings.study_setup, "study_setup")
         system.remember(_SCOPE, done)
         return {"study_setup": [shown(one) for one in system.settings.study_setup]}
 
-    def remove(self, shell: Shell, settings: Command) -> None:
-        """Undo the study's preparation."""
-        for program in settings.study_teardown:
-            _completed(shell, settings, program, "study_teardown")
+    def remove(self, left: Reached, settings: Command) -> None:
+        """End what is still at work, and undo the study's preparation."""
+        _undo(left, settings, settings.study_teardown or (("true",),), "study_teardown")
 
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
         """A boot: set up, measured, and torn down whatever happens."""
         settings: Command = system.settings
-        with undo_at_end(lambda: _run_all(system, settings.teardown, "teardown")):
-            _run_all(system, settings.setup, "setup")
+        with undo_at_end(lambda: _tear_down(system, settings)):
+            _set_up(system, settings.setup, "setup")
             if settings.client is None:
                 yield _Programs(system)
                 return
@@ -180,24 +240,25 @@ class _Programs:
     """The measured program on one boot."""
 
     def __init__(self, system: SystemUnderTest) -> None:
-        self._system, self._boot = system, ""
+        self._system, self._boot = system, system.boot
 
     def run(self, size: int, form: str) -> Reading:
         """Run it once. Raises MeasurementFailed, with its output if there is one."""
-        settings: Command = self._system.settings
+        system, settings = self._system, self._system.settings
         program = settings.filled(settings.run, size, form)
-        name = sha256(self._system.vm.encode()).hexdigest()[:16]
-        done = _run(self._system.shell, program, settings.timeout_s, name)
+        done = _run(system, program, settings.timeout_s, MEASURED)
         self._boot = self._boot or done.boots[0]
-        stdout, stderr = self._system.masked(done.stdout), self._system.masked(done.stderr)
-        kept = {"stdout": stdout, "stderr": stderr, "exit_code": done.status, "program": shown(program)}
+        kept = {
+            "stdout": system.masked(done.stdout),
+            "stderr": system.masked(done.stderr),
+            "exit_code": done.status,
+            "program": system.masked(shown(program)),
+        }
         try:
-            value = figure_of(
-                settings, Ran(done.status, stdout, stderr, done.seconds, done.boots), self._boot
-            )
+            value = figure_of(settings, done, self._boot, system.masked)
         except Unreadable as why:
             failed = MeasurementFailed(
-                f"{self._system.vm}: {shown(program)}: {why}.",
+                f"{system.vm}: {kept['program']}: {why}.",
                 fix="Run it there by hand. Its output is in the results' raw data.",
             )
             failed.execution = kept
@@ -205,40 +266,67 @@ class _Programs:
         return Reading(elapsed_ms=done.seconds * 1000, value=value, execution=kept)
 
 
-def _run_all(system: SystemUnderTest, programs: Iterable[Program], what: str) -> None:
+def _set_up(system: SystemUnderTest, programs: Iterable[Program], what: str) -> None:
     for program in programs:
         system.say(what.replace("_", " "))
-        _completed(system.shell, system.settings, program, what)
+        _completed(system, system.settings, program, what)
 
 
-def _completed(shell: Shell, settings: Command, program: Program, what: str) -> None:
+def _tear_down(system: SystemUnderTest, settings: Command) -> None:
+    """The boot's teardown. Another process's lease ends it; a store that is away does not."""
+    with suppress(StoreError):
+        system.say("teardown")
+    _undo(system, settings, settings.teardown, "teardown")
+
+
+def _undo(where: Reached, settings: Command, programs: Iterable[Program], what: str) -> None:
+    """Run all programs. Raises the first one's MeasurementFailed, which names the others that failed."""
+    failed: list[MeasurementFailed] = []
+    for program in programs:
+        try:
+            _completed(where, settings, program, what)
+        except MeasurementFailed as error:
+            failed.append(error)
+    for later in failed[1:]:
+        failed[0].also(later)
+    if failed:
+        raise failed[0]
+
+
+def _completed(where: Reached, settings: Command, program: Program, what: str) -> None:
     """Run one of the programs around the measured one.
 
     Raises StudySetupFailed or MeasurementFailed unless it ends with 0.
     """
     filled = settings.filled(program)
-    done = _run(shell, filled, settings.timeout_s, uuid4().hex)
+    done = _run(where, filled, settings.timeout_s, uuid4().hex)
     try:
-        _require_end(done, done.boots[0], settings.timeout_s, (0,))
+        _require_end(done, done.boots[0], settings.timeout_s, (0,), where.masked)
     except Unreadable as why:
         kind = StudySetupFailed if what == "study_setup" else MeasurementFailed
-        raise kind(f"workload.{what}: {shown(filled)}: {why}.", fix="Run it there by hand.") from None
+        raise kind(
+            f"workload.{what}: {where.masked(shown(filled))}: {why}.", fix="Run it there by hand."
+        ) from None
 
 
-def _run(shell: Shell, program: Program, limit_s: float, name: str) -> Ran:
-    token = uuid4().hex
+def _run(where: Reached, program: Program, limit_s: float, part: str) -> Ran:
+    """Run a program. One name for all programs of a VM ends what a killed play has left of them."""
+    token, name = uuid4().hex, sha256(where.vm_key.encode()).hexdigest()[:16]
     try:
-        said = shell.run(posix_script(program, limit_s, token, name), limit_s + _LONGER_S)
+        said = where.shell.run(
+            posix_script(program, limit_s, token, name, part, where.boot), limit_s + _LONGER_S
+        )
     except MachineUnreachable as error:
         raise MeasurementFailed(
-            f"The connection broke while {shown(program)} ran: {error.what}",
+            f"The connection broke while {where.masked(shown(program))} ran: {error.what}",
             fix="Look whether its machine was booted meanwhile.",
         ) from error
     done = ran(said.stdout, token)
     if done is None:
+        last = Output(said.status, where.masked(said.stdout), where.masked(said.stderr)).last_words
         raise MeasurementFailed(
-            f"{shown(program)} could not be run to its end: {said.last_words}.",
-            fix="It needs Linux with timeout, head and tail (coreutils).",
+            f"{where.masked(shown(program))} could not be run to its end: {last}.",
+            fix="It needs Linux with grep, timeout, head and tail (GNU).",
         )
     return done
 

@@ -14,11 +14,11 @@ from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import guest_tools
 from vnuma.logs.guest_tools import Copied
-from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, SystemUnderTest, Workload
+from vnuma.workloads.interface import Bench, Document, Obstacle, Reached, Reading, SystemUnderTest, Workload
 from vnuma.workloads.page_cache import scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache, Placed, growth, not_proven
-from vnuma.workloads.shell import Shell, linux_question, require
+from vnuma.workloads.shell import linux_question, require
 
 SCOPE = "workload"
 LOST_SHARE = 0.5
@@ -45,9 +45,9 @@ class PageCacheWorkload(Workload):
             require(system.shell, scripts.make_file(settings.folder, size), f"{system.vm}: making the file")
         return {"files": [scripts.file_name(settings.folder, size) for size in settings.sizes]}
 
-    def remove(self, shell: Shell, settings: PageCache) -> None:
+    def remove(self, left: Reached, settings: PageCache) -> None:
         """Remove the files. Raises MeasurementFailed when they stay."""
-        require(shell, scripts.remove(settings.folder, settings.sizes), "removing the files")
+        require(left.shell, scripts.remove(settings.folder, settings.sizes), "removing the files")
 
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
