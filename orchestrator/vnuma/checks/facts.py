@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vnuma.domain.topology import prediction
 from vnuma.domain.topology import release as esxi
-from vnuma.domain.topology.prediction import PowerOn, Prediction, host_by_default, host_shape, predict
+from vnuma.domain.topology.prediction import (
+    HostShape,
+    PowerOn,
+    Prediction,
+    host_by_default,
+    host_shape,
+    predict,
+)
 from vnuma.domain.topology.release import EXPOSE
 from vnuma.domain.topology.topology import partial_socket
 from vnuma.domain.vm import setting
@@ -254,7 +261,12 @@ class Facts:
 
     @cached_property
     def _node_capacity(self) -> int:
-        return PowerOn(host_by_default(self.host), self.vm.settings, self.vm.hardware_version).capacity
+        return PowerOn(self.usual_host, self.vm.settings, self.vm.hardware_version).capacity
+
+    @cached_property
+    def usual_host(self) -> HostShape:
+        """What of the host decides the layout, with defaults for unread options."""
+        return host_by_default(self.host)
 
     @cached_property
     def node_memory_mb(self) -> int:
@@ -281,7 +293,7 @@ class Facts:
 
     @cached_property
     def _prediction(self) -> Prediction:
-        return predict(host_by_default(self.host), self.vm.settings, self.hardware)
+        return predict(self.usual_host, self.vm.settings, self.hardware)
 
     @property
     def doubted_prediction(self) -> Prediction:

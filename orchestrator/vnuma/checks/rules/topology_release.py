@@ -27,7 +27,7 @@ from vnuma.checks.rules.shape_questions import (
     without_stored,
 )
 from vnuma.domain.topology import release as esxi
-from vnuma.domain.topology.prediction import host_by_default, host_shape, predict
+from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.topology import unfit_node_size
 from vnuma.domain.vm.server import PROCESSOR_GROUP
 from vnuma.domain.vm.setting import Settings
@@ -124,7 +124,7 @@ def t04(facts: Facts) -> Fail | None:
     seen = facts.prediction
     if facts.vm.settings.get("cpuHotAddEnabled") is True:
         without = {**facts.vm.settings, "cpuHotAddEnabled": False}
-        seen = predict(host_by_default(facts.host), without, facts.hardware)
+        seen = predict(facts.usual_host, without, facts.hardware)
     nodes = seen.vnuma_nodes
     if nodes == facts.sockets:
         return None
@@ -152,7 +152,7 @@ def _socket_per_node(facts: Facts, nodes: int) -> Fix | None:
 
 def _null_sweep(facts: Facts) -> Fail | None:
     """A study whose arms differ in shape but not in predicted nodes."""
-    host, study = host_by_default(facts.host), facts.study
+    host, study = facts.usual_host, facts.study
     shapes = {settings.get("numCoresPerSocket") for settings in study.arms.values()}
     found = [predict(host, settings, facts.hardware) for settings in study.arms.values()]
     seen = {one.node_sizes for one in found}
@@ -209,7 +209,7 @@ def t14(facts: Facts) -> Fail | None:
         return None
     if facts.key_on("numa.autosize"):  # sized at every power-on
         return None
-    nodes = predict(host_by_default(facts.host), without_stored(facts.vm.settings), facts.hardware)
+    nodes = predict(facts.usual_host, without_stored(facts.vm.settings), facts.hardware)
     if nodes.node_sizes == facts.prediction.node_sizes and not facts.studied:
         return None
     return Fail(
