@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from tests.unit.workloads.linux import MACHINE
 from tests.unit.workloads.printed import PRINTED
 from vnuma.domain.workloads.settings import WorkloadContext
-from vnuma.errors import MeasurementFailed
+from vnuma.errors import MeasurementFailed, StoreError
 from vnuma.workloads.command.settings import OUTPUT_KB, Command, Figure, Unreadable
 from vnuma.workloads.command.workload import MEASURED, WORKLOAD, Ran, figure_of, posix_script, ran
 from vnuma.workloads.shell import Output
@@ -360,6 +360,27 @@ def test_every_undo_is_tried_and_its_failure_shows_no_secret(tmp_path: Path) -> 
     assert (tmp_path / "done").exists()
     assert "s3cret" not in str(caught.value)
     assert "again" in str(caught.value)
+
+
+@dataclass
+class Away(Place):
+    """One boot while the store is full."""
+
+    settings: Command = COMMAND
+
+    def say(self, words: str) -> None:
+        """Cannot be stored."""
+        raise StoreError(f"The store is full: {words}.")
+
+
+def test_a_boot_is_torn_down_while_the_store_is_away(tmp_path: Path) -> None:
+    """Its step cannot be shown, and the program runs."""
+    system: Any = Away(settings=COMMAND.model_copy(update={"teardown": (("touch", f"{tmp_path}/down"),)}))
+
+    with WORKLOAD.bench(system):
+        pass
+
+    assert (tmp_path / "down").exists()
 
 
 def test_nothing_runs_on_another_boot_than_the_proven_one(tmp_path: Path) -> None:

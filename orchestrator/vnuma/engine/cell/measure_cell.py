@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from vnuma.domain.study.study import Dataset, Study
@@ -104,8 +105,9 @@ class CellSystem:
     def shell(self) -> Shell:
         return self.context.workload_shell()
 
-    @property
+    @cached_property
     def boot(self) -> str:
+        """Asked of the store once: a teardown runs also while the store is away."""
         client = self.context.study.workload.client_host
         return "" if client else proven_boot(self.context, self.attempt)
 
