@@ -271,7 +271,9 @@ def test_killed_processes_of_a_run_cost_neither_its_vms_nor_what_others_changed(
     refused = vnuma("restore")
 
     assert refused.code == 7, refused.text
-    assert settings_of(running, names) == {"ours": before["ours"], "theirs": left["theirs"]}
+    # Its settings are theirs; a VM that the dead run left off is powered on all the same.
+    kept = {**left["theirs"], "power": "poweredOn"}
+    assert settings_of(running, names) == {"ours": before["ours"], "theirs": kept}
     assert before["ours"]["power"] == "poweredOn"
 
     decided = vnuma("restore", "theirs", "--baseline")
