@@ -285,6 +285,22 @@ def test_a_program_that_a_killed_play_left_is_ended_first() -> None:
         assert left.wait(10) == -9
 
 
+def test_a_preparation_still_at_work_is_ended_and_a_server_of_a_finished_one_is_not(tmp_path: Path) -> None:
+    """Of the same VM: the preparation of a killed play would go on after the restore."""
+    name, late = uuid4().hex, tmp_path / "late"
+    run_here(f"sleep 60 >/dev/null 2>&1 & echo $! >{tmp_path}/server", name=name, part="setup")
+    os.mkfifo(tmp_path / "begun")
+    slow = posix_script(f"echo >{tmp_path}/begun; sleep 30; touch {late}", 60, "token", name, "slow")
+    with subprocess.Popen(["/bin/sh", "-c", slow], stdout=subprocess.PIPE, text=True) as at_work:
+        (tmp_path / "begun").read_text()
+        run_here(("true",), name=name, part="next")
+        output, _ = at_work.communicate(timeout=20)
+
+    assert "@@token end 137" in output
+    assert not late.exists()
+    os.kill(int((tmp_path / "server").read_text()), 9)
+
+
 def test_a_measured_program_that_leaves_a_process_has_no_figure() -> None:
     """It would be measured with the next one; it is not waited for, though it holds the output."""
     began = time.monotonic()

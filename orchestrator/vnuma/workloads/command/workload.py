@@ -72,7 +72,7 @@ trap 'rm -rf "$t"' EXIT
 echo "@@TOKEN begin $(cat $boot) $(cat /proc/uptime)"
 { {
   env VNUMA_RUNNER=NAME VNUMA_PROGRAM=NAME.PART timeout -k GRACE LIMIT env VNUMA_RUNNER= WORDS \
-    </dev/null 2>&1 >&3
+    </dev/null 2>&1 >&3 3>&-
   status=$?; ended="$(cat $boot) $(cat /proc/uptime)"; left=0
   if [ PART = run ] && [ -n "$(marked VNUMA_PROGRAM=NAME.run)" ]; then
     sleep 1
