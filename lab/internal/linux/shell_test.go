@@ -60,6 +60,7 @@ var asDash = []string{
 	`[ ! -d /nowhere ] && [ -n x ] && [ -z "" ]; echo $?`,
 	`echo words | wc -l | grep_is_not_asked 2>/dev/null; echo $?`,
 	`exec 3>&1; echo to three >&3`,
+	`exec 3>&1; { echo open >&3 3>&-; echo closed 3>&- >&3; echo still >&3; } 2>/dev/null`,
 	`echo lost 2>/dev/null >/dev/null; echo kept`,
 	`for n in 1 2; do (exit $n) & done; wait; echo done`,
 	`export LC_ALL=C; echo $LC_ALL`,

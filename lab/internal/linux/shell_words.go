@@ -27,11 +27,16 @@ func (s *shell) redirect(all []*syntax.Redirect) error {
 		if err != nil {
 			return err
 		}
+		if file == nil {
+			delete(s.files, number)
+			continue
+		}
 		s.files[number] = file
 	}
 	return nil
 }
 
+// redirected is what a redirection opens, nil for one that closes.
 func (s *shell) redirected(one *syntax.Redirect) (any, error) {
 	name := s.literal(one.Word)
 	cannot := func(what string, err error, missing string) error {
@@ -43,6 +48,9 @@ func (s *shell) redirected(one *syntax.Redirect) (any, error) {
 	}
 	switch one.Op {
 	case syntax.DplOut, syntax.DplIn:
+		if name == "-" {
+			return nil, nil
+		}
 		number, err := strconv.Atoi(name)
 		if file, open := s.files[number]; err == nil && open {
 			return file, nil
