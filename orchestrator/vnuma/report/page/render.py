@@ -66,14 +66,16 @@ def contents(parts: Sequence[Part]) -> list[tuple[str, str]]:
     if len(parts) > 1:
         return [("study", "Study file"), ("again", "Run it again")]
     key = parts[0]["key"]
-    names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
-    names += [("iterations", "Every iteration"), ("order", "Order and drift")]
+    measured = any(form["primary"] for form in parts[0]["forms"])
+    names = [("how-far", "How far this goes")]
+    names += [("table", "Table 1"), ("by-size", "By size"), ("iterations", "Every iteration")] * measured
+    names += [("order", "Order and drift")]
     names += [("topology", "Topology")] if parts[0]["topologies"] else []
     names += [("waits", "Waits")] if parts[0]["waits"] else []
     names += [("scaling", "Scaling")] if parts[0]["scaling"] else []
     names += [("figures", "Also measured")] if parts[0]["figures"] else []
     names += [("verified", "What the workload verified")] if parts[0]["verified"] else []
-    names += [("warnings", "Warnings"), ("lost", "Not counted")]
+    names += [("warnings", "Warnings"), ("not-counted", "Not counted")]
     names += [("published", "Published figures for comparison")] if parts[0]["published"] else []
     names += [("methods", "Methods"), ("configuration", "Hardware and software"), ("study", "Study file")]
     names += [("again", "Run it again")]
