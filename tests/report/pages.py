@@ -33,7 +33,10 @@ class Outline(HTMLParser):
         self.addresses: list[str] = []
         self.tags: Counter[str] = Counter()
         self.described: list[str] = []
+        self.policy = ""
         self.text = ""
+        self.rows: list[list[str]] = []
+        """The texts of each table row's cells."""
         self._open: list[str] = []
         self.feed(page)
         self.close()
@@ -42,8 +45,14 @@ class Outline(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note an element."""
         self.tags[tag] += 1
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
         if tag not in VOID:
             self._open.append(tag)
+        if ("http-equiv", "Content-Security-Policy") in attrs:
+            self.policy = dict(attrs)["content"] or ""
         for name, value in attrs:
             if name == "id":
                 self.ids.append(value or "")
@@ -74,6 +83,8 @@ class Outline(HTMLParser):
         """Collect text, that of style and script apart."""
         if not self._open or self._open[-1] not in ("style", "script"):
             self.text += data
+            if self.rows and {"td", "th"} & set(self._open):
+                self.rows[-1][-1] += data
 
 
 def text_of(page: str) -> str:
