@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import status, vnuma, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_of
 from tests.support.playbook import play_roles
@@ -31,31 +31,6 @@ def wrong_password(folder: Path) -> dict[str, str]:
     return {"file": str(secret)}
 
 
-def test_a_wrong_vcenter_password_is_tried_once_for_all_vms(tmp_path: Path, lab: LabFactory) -> None:
-    """doctor asks twice for each of five VMs: one login is refused, and each VM's lines say why."""
-    running = five_vms(lab)
-    inventory = write_inventory(tmp_path, running, NAMES, password=wrong_password(tmp_path))
-
-    ran = vnuma("doctor", "-i", inventory)
-
-    assert ran.code == 4, ran.text
-    assert running.logins() == {"succeeded": 0, "failed": 1, "locked": 0}
-    assert ran.text.count(running.vcenter.user) >= len(NAMES)
-    assert running.vcenter.host in ran.text
-
-
-def test_commands_that_look_log_in_once_and_out_again(tmp_path: Path, lab: LabFactory) -> None:
-    """plan looks at five VMs with one login; a later command finds no session left."""
-    running = five_vms(lab)
-    study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
-
-    ran = vnuma("plan", study, "-i", write_inventory(tmp_path, running, NAMES))
-
-    assert ran.code in (0, 5), ran.text
-    assert running.logins()["succeeded"] == 1
-    assert running.open_sessions() == 0
-
-
 def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_named(
     tmp_path: Path, lab: LabFactory
 ) -> None:
@@ -73,8 +48,7 @@ def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_n
     assert ran.code == 7, ran.text
     assert running.logins()["failed"] - failed == 1
     assert running.logins()["locked"] == 0
-    for words in (*names, running.vcenter.user, running.vcenter.host, "vnuma restore"):
-        assert words in ran.text, ran.text
+    assert {vm["vm"] for vm in status()["not_at_baseline"]} == set(names)
 
     running.clear_faults()
     restored = vnuma("restore")
@@ -96,7 +70,7 @@ def test_a_password_that_is_wrong_before_any_change_ends_with_exit_4(tmp_path: P
 
     assert ran.code == 4, ran.text
     assert running.logins()["failed"] == 1
-    assert "restore" not in ran.text
+    assert status()["not_at_baseline"] == []
 
 
 def test_a_sql_login_that_is_refused_before_the_first_change_blocks_the_run(
@@ -114,16 +88,14 @@ def test_a_sql_login_that_is_refused_before_the_first_change_blocks_the_run(
     looked = vnuma("doctor", "-i", inventory)
 
     assert looked.code == 4, looked.text
-    assert running.vms["sql16"].user in looked.text
     assert running.sql_logins()["failed"] == 1
 
     ran = vnuma("run", write_study(tmp_path), "-i", inventory)
 
     assert ran.code == 5, ran.text
-    assert running.vms["sql16"].user in ran.text
     assert running.sql_logins()["failed"] <= 4
     assert settings_of(running, ["sql16"]) == before
-    assert "poweredOff" not in vnuma("audit").text
+    assert not [event for event in running.events if event["event"] == "power_off"]
 
 
 @pytest.mark.long
@@ -141,28 +113,28 @@ def test_a_sql_login_that_is_refused_after_a_boot_is_tried_three_times_at_most(
     assert ran.code == 6, ran.text
     assert running.sql_logins()["failed"] == 3
     assert settings_of(running, ["sql16"]) == before
-    line = json.loads(vnuma("status", "--format", "json").out)["runs"][0]
-    assert line["valid"] == 0
-    for words in (str(running.vms["sql16"].port), running.vms["sql16"].user, "vnuma run --resume small.1"):
-        assert words in ran.text, ran.text
+    assert status()["runs"][0]["valid"] == 0
 
 
-def test_a_play_that_no_run_launched_logs_in_once_for_all_its_workers(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """Five workers share one session, which ends with the play; with a wrong password one login fails."""
+def test_one_login_serves_all_vms_and_a_refused_one_is_not_repeated(tmp_path: Path, lab: LabFactory) -> None:
+    """A play that no run launched shares a session, which ends with it; so do plan and doctor."""
     running = five_vms(lab)
     gate = {"design_check": {"design_check_fail_on": "never"}}
+    study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
     inventory = write_inventory(tmp_path, running, NAMES)
 
     passed = play_roles(tmp_path, inventory, gate)
+    planned = vnuma_here("plan", study, "-i", inventory)
 
     assert len(passed.all("design_check")) == len(NAMES), passed.text
-    assert running.logins() == {"succeeded": 1, "failed": 0, "locked": 0}
+    assert planned.code in (0, 5), planned.text
+    assert running.logins() == {"succeeded": 2, "failed": 0, "locked": 0}
     assert running.open_sessions() == 0
 
     wrong = write_inventory(tmp_path, running, NAMES, password=wrong_password(tmp_path))
     refused = play_roles(tmp_path, wrong, gate).all("design_check")
+    looked = vnuma_here("doctor", "-i", wrong)
 
     assert {task["error"] for task in refused} == {"AccountRefused"}
-    assert running.logins()["failed"] == 1
+    assert looked.code == 4, looked.text
+    assert running.logins()["failed"] == 2

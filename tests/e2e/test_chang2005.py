@@ -21,42 +21,16 @@ WHOLE_S = 3000
 """Of the study as it is shipped, on a busy machine; alone it takes a few minutes."""
 
 
-def shipped(folder: Path) -> dict[str, Any]:
+def shipped() -> dict[str, Any]:
     """The study file with a lab's deadlines, and nobody waited for to be quiet; all else as it is."""
     study: dict[str, Any] = YAML(typ="safe").load(STUDY.read_text(encoding="utf-8"))
     return study | {"quiet": {"for_s": 0}, "power": SMALL["power"]}
-
-
-def written(folder: Path, study: dict[str, Any]) -> Path:
-    """The study as a file."""
-    path = folder / "chang2005.yml"
-    path.write_text(json.dumps(study), encoding="utf-8")
-    return path
-
-
-def shrunk(folder: Path, *arms: str) -> Path:
-    """One block of those arms in that order, eight callers, one window a boot."""
-    study = shipped(folder)
-    study["arms"] = [next(arm for arm in study["arms"] if arm["name"] == name) for name in arms]
-    study["reference"] = "4-way"
-    study["design"] |= {"blocks": 1, "order": "fixed", "a_a": False}
-    study["workload"] |= {"forms": ["noop"], "sizes": [8], "seek_rows": 50}
-    for part in ("figures", "lower_bounds"):
-        study["published"][part] = {"noop": {8: study["published"][part]["noop"][20]}}
-    study["limits"] = {"attempts_per_cell": 1}
-    return written(folder, study)
 
 
 def results() -> dict[str, Any]:
     """The newest run's results as JSON."""
     document: dict[str, Any] = json.loads(vnuma_here("results", "latest", "--format", "json").out)
     return document
-
-
-def figure(document: dict[str, Any], name: str) -> dict[str, float]:
-    """The medians of one of a workload's other figures, by arm."""
-    (found,) = [one for one in document["figures"] if one["name"] == name]
-    return {arm["arm"]: arm["median"] for arm in found["arms"]}
 
 
 def at_twenty(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -73,7 +47,8 @@ def test_the_whole_study_finds_that_sixteen_ways_answer_less_than_half_of_four(
     """Every cell valid; 4-way more than twice 16-way at 20 connections; negative scaling marked."""
     running = lab("chang2005")
     before = settings_now(running)
-    study = written(tmp_path, shipped(tmp_path))
+    study = tmp_path / "chang2005.yml"
+    study.write_text(json.dumps(shipped()), encoding="utf-8")
 
     ran = vnuma("run", study, "-i", write_inventory(tmp_path, running), timeout_s=WHOLE_S)
 

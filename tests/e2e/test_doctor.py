@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma_here
+from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.domain.vm.role import ELSEWHERE, ROLE
 from vnuma.sqlserver.client.driver import discover
@@ -24,18 +26,14 @@ def checks(inventory: Path, subject: str) -> list[dict[str, object]]:
     return [item for item in json.loads(ran.out)["checks"] if item["subject"] == subject]
 
 
-def test_a_certificate_that_ends_soon_is_a_warning_with_its_name_and_day(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """While there is time to renew it; a long-lived one only shows its date."""
+def test_a_certificate_that_ends_soon_is_a_warning(tmp_path: Path, lab: LabFactory) -> None:
+    """While there is time to renew it."""
     soon = write_inventory(tmp_path, lab(certificate_days=20))
 
     (warned,) = checks(soon, "certificate")
-    ran = vnuma_here("doctor", "-i", soon)
 
     assert warned["state"] == "warn"
-    assert "CN=vnuma lab (issuer CN=vnuma lab CA) of 127.0.0.1 expires on 20" in str(warned["what"])
-    assert ran.code == 0
+    assert vnuma_here("doctor", "-i", soon).code == 0
 
 
 @pytest.mark.parametrize(
@@ -86,54 +84,47 @@ def test_what_a_host_by_itself_does_not_have_is_not_asked_of_it(tmp_path: Path, 
     assert held["what"] == "all 3 optional privileges"
 
 
-def test_the_connection_to_sql_server_is_reported_as_the_inventory_has_it(
-    tmp_path: Path, lab: LabFactory
+def states(inventory: Path) -> dict[str, str]:
+    """What the doctor says, by subject."""
+    told = json.loads(vnuma_here("doctor", "-i", inventory, "--format", "json").out)
+    return {one["subject"]: one["state"] for one in told["checks"]} | {"scenario": str(told["scenario"])}
+
+
+@pytest.mark.parametrize(
+    ("vcenter", "sql", "path", "expected"),
+    [
+        ({}, {}, None, {"vCenter": "ok", "SQL Server": "ok", "scenario": "paper"}),
+        (
+            {},
+            {"encrypt": "no", "driver": "OURS"},
+            None,
+            {"driver": "ok", "SQL wire": "warn", "SQL Server": "ok"},
+        ),
+        ({"host": "nosuch.invalid"}, {}, None, {"vCenter": "FAIL", "SQL Server": "ok"}),
+        ({}, {}, "sql61", {"vCenter": "ok", "VM": "FAIL"}),
+    ],
+    ids=["all is well", "a driver by its path, unencrypted", "no such vCenter", "no such VM"],
+)
+def test_each_end_is_asked_by_itself(
+    tmp_path: Path,
+    shared_lab: LabHandle,
+    vcenter: dict[str, Any],
+    sql: dict[str, str],
+    path: str | None,
+    expected: dict[str, str],
 ) -> None:
-    """The driver that it names by a path, and a warning for an open connection; a verified one is silent."""
-    inventory = write_inventory(tmp_path, lab())
-    assert checks(inventory, "SQL wire") == []
-
+    """What is wrong with one says nothing about the other."""
+    shared_lab.wait_for("sql_listening")
     library = tmp_path / "libtdsodbc-of-ours.so"
-    path = discover("freetds").path
-    assert path is not None
-    library.symlink_to(path)
+    library.symlink_to(str(discover("freetds").path))
+    inventory = write_inventory(tmp_path, shared_lab, **vcenter)
     document = json.loads(inventory.read_text(encoding="utf-8"))
-    document["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_sql"] |= {
-        "encrypt": "no",
-        "driver": str(library),
-    }
+    host = document["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]
+    host["vnuma_sql"] |= {name: value.replace("OURS", str(library)) for name, value in sql.items()}
+    host["vnuma_vm"] = path or host["vnuma_vm"]
     inventory.write_text(json.dumps(document), encoding="utf-8")
-    answer = json.loads(vnuma_here("doctor", "-i", inventory, "--format", "json").out)
-    ran = answer["checks"]
-    assert (answer["simulated"], answer["scenario"]) == (True, "paper")
 
-    told = {item["subject"]: item for item in ran}
-    assert str(library) in told["driver"]["what"]
-    assert told["SQL wire"]["state"] == "warn"
-    assert told["SQL Server"]["state"] == "ok"
+    found = states(inventory)
 
-
-def test_an_unknown_vcenter_says_nothing_about_sql_server(tmp_path: Path, lab: LabFactory) -> None:
-    """Each end is asked by itself: the name that nobody knows is vCenter's alone."""
-    running = lab()
-    running.wait_for("sql_listening")
-    site = write_inventory(tmp_path, running, host="nosuch.invalid")
-
-    (vcenter,) = checks(site, "vCenter")
-    (sql,) = checks(site, "SQL Server")
-
-    assert vcenter["state"] == "FAIL"
-    assert sql["state"] == "ok"
-
-
-def test_a_vm_that_vcenter_does_not_have_fails_as_vm(tmp_path: Path, lab: LabFactory) -> None:
-    """vCenter itself answered: its own line stays ok."""
-    running = lab()
-    site = write_inventory(tmp_path, running)
-    path = running.vms["sql16"].path
-    site.write_text(site.read_text(encoding="utf-8").replace(path, "sql61"), encoding="utf-8")
-
-    (server,) = checks(site, "vCenter")
-    (vm,) = checks(site, "VM")
-
-    assert (server["state"], vm["state"]) == ("ok", "FAIL")
+    assert expected.items() <= found.items()
+    assert ("SQL wire" in found) is ("SQL wire" in expected)

@@ -9,7 +9,6 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.sqlserver.support import driver_of
 from tests.support.cut import Forwarder, How
 from tests.support.looking import settings_now
 from vnuma.domain.study.study import Evidence
@@ -19,32 +18,33 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.measure_cell import Turn, measure_turn
-from vnuma.engine.lease.attempt import step
-from vnuma.engine.run.next_cell import claim_next_cell
-from vnuma.errors import ConnectionDropped, EnvironmentProblem, SqlFailed
+from vnuma.engine.run.next_cell import NoCell, claim_next_cell
+from vnuma.errors import ConnectionDropped, EnvironmentProblem, ReconfigureRefused, SqlFailed
 from vnuma.sqlserver.client.connect import SqlServer, connect
-from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.instance.ready import read_ticks
 from vnuma.store import attempts
-from vnuma.store.rows import Claim, Outcome
+from vnuma.store.rows import Claim
 from vnuma.vsphere.connect import Session
 from vnuma.workloads.interface import Reading
 
 
-def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: LabFactory) -> None:
-    """Not an interruption, which would be repeated endlessly and without a reason."""
-    steps = Steps.prepared(tmp_path / "a", lab())
+def test_one_fault_costs_one_attempt_and_the_cell_is_repeated(tmp_path: Path, lab: LabFactory) -> None:
+    """The first attempt is stored with its reason, the second is valid."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running, limits={"attempts_per_cell": 2})
     context = steps.take()
-    claimed = claim_next_cell(context)
-    assert isinstance(claimed, Claim)
+    steps.measure(context)
+    running.fault("reconfigure_refused")
 
-    with pytest.raises(ZeroDivisionError), step(context, claimed, "measure"):
-        _ = 1 / 0
+    with pytest.raises(ReconfigureRefused):
+        steps.shape(context)
+    steps.measure(context)
 
     with steps.store.read() as connection:
-        attempt = attempts.get_attempt(connection, claimed.id)
-    assert (attempt.outcome, attempt.reason) == (Outcome.FAILED, "zero_division_error")
+        lines = attempts.lines_of_run(connection, steps.run.id)
+    assert [line.reason or str(line.outcome) for line in lines] == ["valid", "reconfigure_refused", "valid"]
+    assert isinstance(claim_next_cell(context), NoCell)
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,13 @@ class CutBench:
         return Reading(1.0)
 
 
-@pytest.mark.parametrize("driver", ["freetds", "msodbcsql18"])
-def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
-    tmp_path: Path, lab: LabFactory, driver: DriverKind
-) -> None:
+def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(tmp_path: Path, lab: LabFactory) -> None:
     """A FIN, a RST or an error outside of the timed statement: a sample with its reason, and its own kind."""
     steps = Steps.prepared(tmp_path / "a", lab())
     context = steps.take()
     claimed = claim_next_cell(context)
     assert isinstance(claimed, Claim)
-    server = replace(sql_server(steps.target), driver=driver_of(driver))
+    server = sql_server(steps.target)
 
     with Forwarder(server.host, server.port) as between:
         cut: list[How | None] = ["end", "reset", None]
@@ -82,9 +79,7 @@ def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
             with pytest.raises(SqlFailed if how is None else ConnectionDropped):
                 measure_turn(context, claimed, bench, Turn(10, "client", iteration, warmup=False))
 
-    reasons = [stored.sample.reason for stored in steps.samples]
-    assert all(reason is not None for reason in reasons)
-    assert ["connection broke" in str(reason) for reason in reasons] == [True, True, False]
+    assert [stored.sample.reason is None for stored in steps.samples] == [False] * 3
 
 
 def test_a_log_that_is_long_in_coming_does_not_age_the_server(

@@ -13,7 +13,7 @@ from vnuma.domain.vm.endpoint import ports_of
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.audit.log import audit_lines
 from vnuma.engine.instance.sql_settings import TCP_PORTS
-from vnuma.errors import PlacementNotProven, PreflightBlocked
+from vnuma.errors import PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import server_configuration
 from vnuma.store.samples import iter_samples
@@ -126,17 +126,3 @@ def test_a_local_boot_that_is_not_local_does_not_count(
     assert rates(steps) == []
     steps.restore()
     assert ports(steps)[0] == before
-
-
-def test_what_keeps_it_from_running_is_said_before_the_first_change(tmp_path: Path, lab: LabFactory) -> None:
-    """A port that somebody has, and a table that fits no node."""
-    running = lab("shea2012")
-    endpoint = running.vms["sql16"]
-    object.__setattr__(endpoint, "node_ports", (endpoint.port, endpoint.node_ports[0]))
-    large = {**STREAMS, "workload": {**STREAMS["workload"], "scale_factor": 20}}
-
-    with pytest.raises(PreflightBlocked) as blocked:
-        Steps.prepared(tmp_path / "a", running, **large)
-
-    assert f"Port {endpoint.port} of {endpoint.host} is already in use" in str(blocked.value)
-    assert "does not fit one memory node" in str(blocked.value)

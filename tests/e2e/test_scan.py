@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.errors import PreflightBlocked
 
 SCAN: dict[str, Any] = {
     "reference": "2x8",
@@ -41,13 +40,3 @@ def test_remote_memory_slows_a_scan_that_no_cache_holds(tmp_path: Path, lab: Lab
     assert times["2x8 (remote)", "sparse"] / times["2x8", "sparse"] == pytest.approx(1.4 / 1.2, rel=0.02)
     assert times["2x8 (remote)", "dense"] / times["2x8", "dense"] == pytest.approx(1.24 / 1.12, rel=0.02)
     steps.restore()
-
-
-def test_tables_that_do_not_fit_are_refused_before_anything_is_touched(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """Too much for SQL Server's memory: how much there is, and how much of it the tables may take."""
-    with pytest.raises(PreflightBlocked, match=r"need 60,000 MB .* SQL Server may use [0-9,]+ MB in all"):
-        Steps.prepared(
-            tmp_path / "a", lab("paper"), **SCAN | {"workload": {"name": "scan_aggregate", "sizes": [60000]}}
-        )

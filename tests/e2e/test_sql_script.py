@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.engine.access.connections import sql_server
-from vnuma.errors import MeasurementFailed, PreflightBlocked
+from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import value
 from vnuma.store import facts
@@ -111,18 +111,3 @@ def test_a_batch_that_fails_names_itself(tmp_path: Path, lab: LabFactory) -> Non
 
     with pytest.raises(MeasurementFailed, match=r"Batch 2 of workload\.setup failed.*dbo\.nothing"):
         measured(steps)
-
-
-def test_a_script_that_cannot_run_is_refused_before_anything_is_touched(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """A syntax error and a database that is not there, both at once, each with its place."""
-    broken = {"rows": "SELECT n FORM dbo.pairs WHERE"}
-
-    with pytest.raises(PreflightBlocked) as refused:
-        Steps.prepared(
-            tmp_path / "a", lab("paper"), **study(statements=broken, parameters={}, database="Sales")
-        )
-
-    assert "workload.database: Sales does not exist" in str(refused.value)
-    assert "workload.statements.rows:" in str(refused.value)

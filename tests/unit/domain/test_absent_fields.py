@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.vm.change import Change, Edit, change_back, change_to, net
+from vnuma.domain.vm.change import Change, Edit, change_back, net
 from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Value
 from vnuma.engine.lease.baseline import conflicts
 from vnuma.vsphere.facts import LEAVES, settings_of
@@ -58,19 +58,6 @@ def test_a_value_that_an_arm_set_is_taken_back_to_absent(name: str) -> None:
     assert conflicts({name: None}, {name: {changed}}, {name: changed}) == []
 
 
-def test_an_absent_key_has_no_default() -> None:
-    """extraConfig: a key that was not there is removed, whatever its value."""
-    assert change_back({"numa.vcpu.min": "9"}, {}) == Change((Edit("numa.vcpu.min", "9", None),))
-    assert change_to({}, {"numa.vcpu.min": "9"}) == Change((Edit("numa.vcpu.min", None, "9"),))
-
-
 def test_every_setting_says_what_its_absence_means() -> None:
     """Only the size of a VM always has a value, and derived settings have no meaning of their own."""
     assert TYPED.keys() - DEFAULTED == {"numCPUs", "memoryMB", *DERIVED}
-
-
-def test_a_field_that_was_not_read_is_no_default() -> None:
-    """Of a VM whose settings are unknown, each wanted one is set."""
-    assert [edit.setting for edit in change_to({"numCPUs": 16}, {"cpuHotAddEnabled": False})] == [
-        "cpuHotAddEnabled"
-    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,42 +70,48 @@ def test_changing_back_restores_the_baseline_from_anywhere(
         assert set(got or ()) == set(wanted) if isinstance(wanted, tuple) else got == wanted
 
 
-def test_settings_that_are_not_named_are_kept() -> None:
-    """A wish for one setting says nothing about the others."""
-    assert change_to({"numCPUs": 4, "memoryMB": 8192}, {"numCPUs": 8}) == Change((Edit("numCPUs", 4, 8),))
+SHOWN: dict[str, Any] = {"autoCoresPerSocket": True, "numCoresPerSocket": 8}
+UNSET: dict[str, Any] = {"autoCoresPerNumaNode": None, "coresPerNumaNode": None}
 
 
-def test_the_order_of_an_affinity_list_is_no_change() -> None:
-    """A CPU set has no order."""
-    assert not change_to({"cpuAffinity": (2, 0)}, {"cpuAffinity": (0, 2)})
+@pytest.mark.parametrize(
+    ("now", "wanted", "edits"),
+    [
+        ({"numCPUs": 4, "memoryMB": 8192}, {"numCPUs": 8}, [("numCPUs", 4, 8)]),
+        ({"cpuAffinity": (2, 0)}, {"cpuAffinity": (0, 2)}, []),
+        ({"cpuAffinity": None}, {"cpuAffinity": ()}, []),
+        ({}, {"cpuid.coresPerSocket": "4", "sched.cpu.affinity": "all"}, []),  # vSphere ignores such keys
+        ({"cpuid.maxVCPUs": "64"}, {"cpuid.maxVCPUs": "128"}, []),  # evidence for a rule
+        (SHOWN, {"numCoresPerSocket": 8}, [("numCoresPerSocket", 0, 8)]),  # 8 shown as automatic is not 8
+        (SHOWN, {"numCoresPerSocket": 0}, []),
+        ({"numCPUs": 16}, {"cpuHotAddEnabled": False}, [("cpuHotAddEnabled", None, False)]),
+        ({}, {"numa.vcpu.min": "9"}, [("numa.vcpu.min", None, "9")]),
+    ],
+)
+def test_only_what_differs_from_a_wish_is_changed(
+    now: dict[str, Any], wanted: dict[str, Any], edits: list[tuple[str, Any, Any]]
+) -> None:
+    """A CPU set has no order; what nobody may write is left alone, and so is what is not named."""
+    assert change_to(now, wanted).edits == tuple(Edit(*edit) for edit in edits)
 
 
-def test_no_affinity_and_an_empty_list_are_the_same() -> None:
-    """vSphere reads a cleared affinity back as unset."""
-    assert not change_to({"cpuAffinity": None}, {"cpuAffinity": ()})
-
-
-def test_keys_that_vsphere_owns_elsewhere_are_never_written() -> None:
-    """cpuid.coresPerSocket in extraConfig would be silently ignored."""
-    assert not change_to({}, {"cpuid.coresPerSocket": "4", "sched.cpu.affinity": "all"})
-
-
-def test_an_automatic_value_that_still_is_automatic_is_not_sent_again() -> None:
-    """Sending 0 again forces a hardware reconfigure."""
-    baseline = {"autoCoresPerSocket": True, "numCoresPerSocket": 16}
-
-    assert not change_back({"autoCoresPerSocket": True, "numCoresPerSocket": 8}, baseline)
-    assert change_back({"autoCoresPerSocket": False, "numCoresPerSocket": 8}, baseline).desired == {
-        "numCoresPerSocket": 0
-    }
-
-
-def test_a_number_that_vsphere_chose_is_not_the_one_that_is_asked_for() -> None:
-    """8 shown as automatic is not 8 by hand, and automatic is not asked for twice."""
-    shown = {"autoCoresPerSocket": True, "numCoresPerSocket": 8}
-
-    assert change_to(shown, {"numCoresPerSocket": 8}).edits == (Edit("numCoresPerSocket", 0, 8),)
-    assert not change_to(shown, {"numCoresPerSocket": 0})
+@pytest.mark.parametrize(
+    ("now", "baseline", "desired"),
+    [
+        (SHOWN, {"autoCoresPerSocket": True, "numCoresPerSocket": 16}, {}),  # 0 again would reconfigure
+        (SHOWN | {"autoCoresPerSocket": False}, SHOWN, {"numCoresPerSocket": 0}),
+        ({"autoCoresPerNumaNode": True, "coresPerNumaNode": 16}, UNSET, {}),
+        ({"autoCoresPerNumaNode": False, "coresPerNumaNode": 4}, UNSET, {"coresPerNumaNode": None}),
+        ({"numa.vcpu.followcorespersocket": "1"}, {}, {"numa.vcpu.followcorespersocket": None}),
+        ({"numa.vcpu.min": "9"}, {}, {"numa.vcpu.min": None}),
+        ({"cpuid.maxVCPUs": "64"}, {}, {}),
+    ],
+)
+def test_a_baseline_is_what_is_written_back(
+    now: dict[str, Any], baseline: dict[str, Any], desired: dict[str, Any]
+) -> None:
+    """Automatic stays automatic, whatever number is shown; a key that was not there is removed."""
+    assert change_back(now, baseline).desired == desired
 
 
 def test_settings_after_a_change_know_what_is_automatic() -> None:
@@ -112,21 +119,6 @@ def test_settings_after_a_change_know_what_is_automatic() -> None:
     after = settings_after({"autoCoresPerSocket": True, "numCoresPerSocket": 8}, {"numCoresPerSocket": 8})
 
     assert after == {"autoCoresPerSocket": False, "numCoresPerSocket": 8}
-
-
-def test_a_value_that_was_never_set_and_is_automatic_now_is_not_changed() -> None:
-    """Before vSphere 8 first computed it there was none; afterwards it is shown as automatic."""
-    baseline = {"autoCoresPerNumaNode": None, "coresPerNumaNode": None}
-
-    assert not change_back({"autoCoresPerNumaNode": True, "coresPerNumaNode": 16}, baseline)
-    assert change_back({"autoCoresPerNumaNode": False, "coresPerNumaNode": 4}, baseline)
-
-
-def test_a_numa_key_that_the_baseline_did_not_have_is_removed() -> None:
-    """Removed means None, which the adapter sends as an empty value."""
-    change = change_back({"numa.vcpu.followcorespersocket": "1"}, {})
-
-    assert change.edits == (Edit("numa.vcpu.followcorespersocket", "1", None),)
 
 
 def test_topology_needs_the_vm_off_and_a_reservation_does_not() -> None:
@@ -138,9 +130,3 @@ def test_topology_needs_the_vm_off_and_a_reservation_does_not() -> None:
 def test_differences_name_what_reads_back_otherwise() -> None:
     """Asked for 8, read 4: that is the difference."""
     assert differences({"numCPUs": 8}, {"numCPUs": 4}).edits == (Edit("numCPUs", 4, 8),)
-
-
-def test_what_rules_only_read_is_neither_changed_nor_restored() -> None:
-    """cpuid.maxVCPUs is evidence for a design rule, and nobody's to write."""
-    assert not change_to({"cpuid.maxVCPUs": "64"}, {"cpuid.maxVCPUs": "128"})
-    assert not change_back({"cpuid.maxVCPUs": "64"}, {})

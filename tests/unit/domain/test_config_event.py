@@ -20,17 +20,75 @@ def event(changes: str | None, user: str = "CORP\\ops", minutes: int = 0, **wrot
 
 
 CORES = "config.hardware.numCoresPerSocket: 8 -> 16; \n\n"
+VMX = 'config.version: "vmx-08" -> "vmx-09"; \n\n'
 
 
-def test_the_newest_event_that_changed_it_names_the_author() -> None:
-    """With the time and the value before; an event of another setting is passed over."""
-    events = [
-        event("config.hardware.numCoresPerSocket: 4 -> 8; \n\n", "CORP\\early", numCoresPerSocket=8),
-        event(CORES, "CORP\\dba", 5, numCoresPerSocket=16),
-        event("config.hardware.memoryMB: 1024 -> 2048; \n\n", "CORP\\other", 9, memoryMB=2048),
-    ]
-    found = last_change("numCoresPerSocket", 16, events, KEPT)
-    assert found == Author("CORP\\dba", "2026-11-24T13:10:00+00:00", "8")
+LISTED = 'config.extraConfig("numa.vcpu.min"): (key = "numa.vcpu.min", value = "9"); '
+
+
+@pytest.mark.parametrize(
+    ("setting", "now", "events", "who", "before"),
+    [
+        (
+            "numCoresPerSocket",
+            16,
+            [
+                event(
+                    "config.hardware.numCoresPerSocket: 4 -> 8; \n\n", "CORP\\early", -5, numCoresPerSocket=8
+                ),
+                event(CORES, "CORP\\dba", numCoresPerSocket=16),
+                event("config.hardware.memoryMB: 1024 -> 2048; \n\n", "CORP\\other", 9, memoryMB=2048),
+            ],
+            "CORP\\dba",
+            "8",
+        ),
+        ("numa.vcpu.min", None, [ConfigEvent(AT, "ops", {"numa.vcpu.min": None}, "\n", LISTED)], "ops", "9"),
+        ("numa.vcpu.min", "9", [ConfigEvent(AT, "ops", {"numa.vcpu.min": None}, "\n", LISTED)], None, None),
+        (
+            "numCPUs",  # another login wrote an entry's text into the note, and the present value once more
+            16,
+            [
+                event("config.hardware.numCPU: 8 -> 16; \n\n", "CORP\\alice", numCPUs=16),
+                event(
+                    'config.annotation: "it\'s \\"x\\"" -> "y config.hardware.numCPU: 4 -> 16; "; \n\n',
+                    *("CORP\\bob", 5),
+                    numCPUs=16,
+                ),
+            ],
+            "CORP\\alice",
+            "8",
+        ),
+        (
+            "numCoresPerSocket",  # notes have semicolons, arrows and quotes of their own
+            16,
+            [
+                event(
+                    f'config.annotation: "a; b -> \\"c\\"" -> "say "hi" then; go"; \n\n{CORES}',
+                    numCoresPerSocket=16,
+                )
+            ],
+            "CORP\\ops",
+            "8",
+        ),
+        ("hardwareVersion", 9, [event(VMX, hardwareVersion=9)], "CORP\\ops", "vmx-08"),
+        ("hardwareVersion", 10, [event(VMX, hardwareVersion=9)], None, None),
+    ],
+    ids=[
+        "newest",
+        "deleted",
+        "deleted, and here",
+        "text in a note",
+        "after a note",
+        "as a number",
+        "another",
+    ],
+)
+def test_the_event_that_changed_it_last_names_author_and_value_before(
+    setting: str, now: Value, events: list[ConfigEvent], who: str | None, before: str | None
+) -> None:
+    """An event of another setting is passed over, whatever its text says."""
+    found = last_change(setting, now, events, KEPT)
+    assert found == Author(who, AT.isoformat(), str(before)) if who else isinstance(found, str)
 
 
 @pytest.mark.parametrize(
@@ -58,14 +116,6 @@ def test_each_form_of_the_list_is_understood(
     assert isinstance(last_change(setting, now, events, KEPT), Author)
 
 
-def test_a_deleted_key_has_an_author() -> None:
-    """The list names what was deleted with the value that it had."""
-    listed = 'config.extraConfig("numa.vcpu.min"): (key = "numa.vcpu.min", value = "9"); '
-    events = [ConfigEvent(AT, "CORP\\ops", {"numa.vcpu.min": None}, "\n", listed)]
-    assert last_change("numa.vcpu.min", None, events, KEPT) == Author("CORP\\ops", AT.isoformat(), "9")
-    assert isinstance(last_change("numa.vcpu.min", "9", events, KEPT), str)
-
-
 @pytest.mark.parametrize(
     ("events", "reason"),
     [
@@ -87,33 +137,6 @@ def test_without_proof_nobody_is_named(events: list[ConfigEvent], reason: str) -
     found = last_change("numCoresPerSocket", 16, events, KEPT)
     assert isinstance(found, str)
     assert reason in found
-
-
-def test_text_in_a_note_does_not_hide_the_author() -> None:
-    """Another login writes an entry's text into the note, and sends the present value once more."""
-    events = [
-        event("config.hardware.numCPU: 8 -> 16; \n\n", "CORP\\alice", numCPUs=16),
-        event(
-            'config.annotation: "it\'s \\"x\\"" -> "y config.hardware.numCPU: 4 -> 16; "; \n\n',
-            *("CORP\\bob", 5),
-            numCPUs=16,
-        ),
-    ]
-    assert last_change("numCPUs", 16, events, KEPT) == Author("CORP\\alice", AT.isoformat(), "8")
-
-
-def test_an_entry_after_a_note_counts() -> None:
-    """Notes have semicolons, arrows and quotes of their own."""
-    note = 'config.annotation: "a; b -> \\"c\\"" -> "say "hi" then; go"; \n\n'
-    found = last_change("numCoresPerSocket", 16, [event(note + CORES, numCoresPerSocket=16)], KEPT)
-    assert found == Author("CORP\\ops", AT.isoformat(), "8")
-
-
-def test_hardware_versions_are_compared_as_numbers() -> None:
-    """`vmx-09` is the hardware version 9."""
-    events = [event('config.version: "vmx-08" -> "vmx-09"; \n\n', hardwareVersion=9)]
-    assert last_change("hardwareVersion", 9, events, KEPT) == Author("CORP\\ops", AT.isoformat(), "vmx-08")
-    assert isinstance(last_change("hardwareVersion", 10, events, KEPT), str)
 
 
 def test_where_vcenter_lists_no_changes_the_request_counts() -> None:

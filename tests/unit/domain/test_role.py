@@ -7,23 +7,13 @@ from vnuma.domain.vm.setting import TYPED
 
 
 def test_settings_mark_and_power_are_all_counted() -> None:
-    """Each setting's own privilege is needed, and those of the lease's mark and of power."""
-    assert needed_privileges(["numCPUs", "cpuAffinity", "numa.vcpu.min"]) == (
-        "VirtualMachine.Config.AdvancedConfig",
-        "VirtualMachine.Config.CPUCount",
-        "VirtualMachine.Config.Resource",
-        "VirtualMachine.Interact.PowerOff",
-        "VirtualMachine.Interact.PowerOn",
-    )
+    """Each setting's own privilege is needed; mark and power-cycle even without one."""
+    power = ("VirtualMachine.Interact.PowerOff", "VirtualMachine.Interact.PowerOn")
+    mark = "VirtualMachine.Config.AdvancedConfig"
+    config = ("VirtualMachine.Config.CPUCount", "VirtualMachine.Config.Resource")
 
-
-def test_a_study_that_changes_nothing_still_marks_and_powers() -> None:
-    """Even without a setting to change, the VM is marked and power-cycled."""
-    assert needed_privileges([]) == (
-        "VirtualMachine.Config.AdvancedConfig",
-        "VirtualMachine.Interact.PowerOff",
-        "VirtualMachine.Interact.PowerOn",
-    )
+    assert needed_privileges([]) == (mark, *power)
+    assert needed_privileges(["numCPUs", "cpuAffinity", "numa.vcpu.min"]) == (mark, *config, *power)
 
 
 def test_the_role_is_what_a_study_of_every_setting_needs() -> None:
