@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,29 @@ def test_a_restore_is_repeated_while_the_stores_server_restarts(
         with pytest.raises(NotAtBaseline):
             restore_target(context_of(store, box))
     assert stored(store, box)[1] is (times == 3)
+
+
+def test_a_restore_may_write_while_no_more_files_can_be_opened(
+    store: Store, box: Leased, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease is checked by the connection that it has: a VM that it shut down is powered on."""
+
+    def both(held: VmContext, *_: object) -> Restored:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        free = os.open(os.devnull, os.O_RDONLY)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        try:
+            held.fence()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return Restored("box", 1, 1)
+
+    monkeypatch.setattr(restore, "_restore_both", both)
+
+    restore_target(context_of(store, box))
+
+    assert stored(store, box) == (RestoreOutcome.RESTORED, False)
 
 
 def test_a_vm_that_another_run_has_taken_is_not_restored(store: Store, box: Leased) -> None:

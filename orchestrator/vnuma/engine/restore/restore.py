@@ -8,7 +8,7 @@ its guest through a shell (files and kernel settings) are restored, each under t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -142,11 +142,19 @@ def differences(context: VmContext) -> list[Difference]:
 
 
 def _restored(context: VmContext, choice: Choice, say: Say) -> Restored:
-    name = context.vm.name
-    try:
-        token, broken = _advance_token(context)
-    except StoreError as error:
-        raise possibly_changed(name, error) from error
+    """With the store kept open: a process that may open no more files could check no lease before a write."""
+    with ExitStack() as kept:
+        try:
+            kept.enter_context(context.store.one_connection())
+            token, broken = _advance_token(context)
+        except StoreError as error:
+            raise possibly_changed(context.vm.name, error) from error
+        return _restored_with(context, token, broken, choice, say)
+
+
+def _restored_with(
+    context: VmContext, token: int, broken: StoreError | None, choice: Choice, say: Say
+) -> Restored:
     try:
         refuse_altered(context.store, context.run, context.vm)
         done = _restore_both(replace(context, token=token, made=[]), choice, say)
@@ -157,7 +165,7 @@ def _restored(context: VmContext, choice: Choice, say: Say) -> Restored:
         _record(context, token, RestoreOutcome.CONFLICT if conflict else RestoreOutcome.FAILED, error)
         raise
     except Exception as error:
-        away, cut = possibly_changed(name, error), isinstance(error, VCenterUnreachable)
+        away, cut = possibly_changed(context.vm.name, error), isinstance(error, VCenterUnreachable)
         _record(context, token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away)
         raise away from error
     theirs = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
