@@ -18,10 +18,10 @@ from sqlalchemy import func, select
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import command, vnuma, vnuma_here
+from tests.support.cli import command, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
-from tests.support.postgresql import Cluster, database_of, find_binaries, start
+from tests.support.postgresql import Cluster, find_binaries, start
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.places import home_folder
@@ -30,25 +30,6 @@ from vnuma.store import cells, runs, tables
 from vnuma.store.open import open_store
 from vnuma.store.rows import CellState
 from vnuma.store.samples import iter_samples
-
-
-def test_a_study_runs_with_its_store_on_postgresql(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster, vnuma_home: Path
-) -> None:
-    """Every cell valid, the VM restored, results and status read from there; nothing stored at home."""
-    inventory = write_inventory(tmp_path, lab())
-    url = {"VNUMA_STORE": postgresql.new_database()}
-
-    ran = vnuma("run", write_study(tmp_path), "-i", inventory, env=url)
-
-    assert ran.code == 0, ran.text
-    assert json.loads(vnuma("status", "--format", "json", env=url).out)["not_at_baseline"] == []
-    assert vnuma("results", "small.1", env=url).code == 0
-    assert [*tmp_path.rglob("*.db"), *vnuma_home.rglob("*.db")] == []
-    ((sessions,),) = postgresql.ask(
-        "SELECT sessions FROM pg_stat_database WHERE datname = %s", database_of(url["VNUMA_STORE"])
-    )
-    assert sessions < 40, "a step of a cell has one connection, not one for each unit of work"
 
 
 @dataclass

@@ -14,12 +14,15 @@ import pytest
 import yaml
 
 from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma, vnuma_here
 from tests.support.lab import LabHandle, start_lab
 from tests.support.looking import answer_by_hand, settings_now, settings_of
 from tests.support.site import SMALL, write_inventory, write_study
 from tools.soak.points import Stage
 from tools.soak.watch import Watch
+from vnuma.engine.run.next_cell import NoCell, claim_next_cell
+from vnuma.errors import NotAtBaseline, QuestionPending
 from vnuma.store import attempts, runs
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -77,14 +80,24 @@ def kill_in_a_query(study: Path, inventory: Path, running: LabHandle, home: Path
     return watch
 
 
-@pytest.mark.parametrize(
-    ("way", "shipped"),
-    [
-        ("restore", False),
-        pytest.param("resume", False, marks=pytest.mark.long),
-        pytest.param("restore", True, marks=pytest.mark.long),
-    ],
-)
+def test_a_used_vm_is_restored_from_an_arms_shape(tmp_path: Path, lab: LabFactory) -> None:
+    """Absent fields and stale keys are nobody's change; a late shutdown costs no attempt."""
+    running = lab("reality")
+    before = settings_now(running, "sql16")
+    power = {"shutdown_timeout_s": 1}
+    steps = Steps.prepared(tmp_path / "a", running, all_arms=ALL_RESERVED, power=power)
+    steps.shape(steps.take())
+    assert settings_now(running, "sql16") != before
+
+    done = steps.restore()
+
+    assert done.equal == done.settings
+    assert settings_now(running, "sql16") == before
+    assert steps.vm.at_baseline
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("way", "shipped"), [("restore", False), ("resume", False), ("restore", True)])
 def test_the_papers_study_of_a_used_vm_survives_kill_9(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, way: str, *, shipped: bool
 ) -> None:
@@ -132,7 +145,9 @@ def test_vms_that_cannot_be_studied_as_they_are_stay_so(reality: LabHandle, tmp_
     study = write_study(tmp_path, vms=[*blocked], all_arms={"memory_reservation": "none"})
     before = settings_of(reality, [*blocked])
 
-    ran = vnuma_here("plan", study, "-i", write_inventory(tmp_path, reality, blocked), "--format", "json")
+    nobody = dict.fromkeys(blocked, 1)  # a port that refuses at once
+    inventory = write_inventory(tmp_path, reality, blocked, nobody)
+    ran = vnuma_here("plan", study, "-i", inventory, "--format", "json")
 
     assert ran.code == 5, ran.text
     assert {
@@ -173,15 +188,19 @@ def test_a_vm_that_is_off_is_studied_and_off_again(
 def test_a_question_to_a_running_vm_ends_its_run_until_a_person_answers(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """The VM stands still during a boot: exit code 7, no attempt is repeated. Answered, it is restored."""
+    """The VM stands still during a boot: no attempt is repeated. Answered, it is restored."""
     running = lab(faults=[{"kind": "question_running", "vm": "sql16", "boot": 2}])
     before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, limits={"attempts_per_cell": 3})
+    context = steps.take()
 
-    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+    with pytest.raises(QuestionPending):
+        steps.measure(context)
 
-    assert ran.code == 7, ran.text
+    assert isinstance(claim_next_cell(context), NoCell)
+    with pytest.raises(NotAtBaseline):
+        steps.restore()
     assert settings_now(running)["power"] == "poweredOn"
-    assert vnuma("restore").code == 7
     answer_by_hand(running, "0")
-    assert vnuma("restore").code == 0
+    steps.restore()
     assert settings_now(running) == before

@@ -53,13 +53,7 @@ def test_a_withdrawn_privilege_ends_its_vm_with_one_attempt_and_a_resumed_run_tr
     assert ran.code == 6, ran.text
     assert ends(vnuma_home) == {"sql-1": ["valid", "valid"], "sql-2": ["privilege_missing"]}
     assert [settings_now(running, name) for name in ("sql-1", "sql-2")] == before
-    assert ran.err.endswith(
-        "small.1: 2 of 4 cells have no valid attempt. sql-2 got no further cell, because each "
-        f"would end in the same way: {STUDY} lacks the privilege {SHAPE} on sql-2.\n"
-        "  Ask for a role with it for that account, assigned there. Then: vnuma run --resume "
-        "small.1\n"
-        "exit 6\n"
-    )
+    assert f"{STUDY} lacks the privilege {SHAPE} on sql-2." in ran.err
 
     give_rights(running, STUDY, [SHAPE], ["sql-2"])
     resumed = vnuma("run", "--resume", "small.1")

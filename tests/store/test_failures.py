@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +14,12 @@ import pytest
 from sqlalchemy import Connection, create_engine, text
 
 from tests.store import workers
+from tests.support import small_disk as disk
 from tests.support.postgresql import Cluster
 from vnuma.cli.options import opened_store
 from vnuma.errors import StoreAway, StoreError, StoreUnwritable
 from vnuma.store import open as open_module
+from vnuma.store import postgresql as store_postgresql
 from vnuma.store import runs, tables
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.postgresql import Patience, is_away
@@ -28,17 +28,8 @@ from vnuma.store.postgresql import Patience, is_away
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MB."""
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root, and with mount, can mount a small file system")
-    folder = tmp_path / "small"
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, check=False
-    )
-    if made.returncode != 0:
-        pytest.skip(f"no small file system can be mounted here: {made.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with disk.small_disk(tmp_path / "small", "size=1m") as folder:
+        yield folder
 
 
 def committed(url: str) -> int:
@@ -77,6 +68,7 @@ def test_a_store_that_stays_locked_is_an_error(
 ) -> None:
     """After the limit waiting ends with an error, instead of lasting forever."""
     monkeypatch.setattr(open_module, "LOCK_WAIT_S", 1)
+    monkeypatch.setattr(store_postgresql, "_SERVER", "-c lock_timeout=1s")
     impatient = open_store(url)
     with store.write() as conn:
         study = runs.save_study(conn, "quick", "a: 1\n")

@@ -12,7 +12,6 @@ SKIPPED_IN_CI = {
     "sshd does not run unprivileged here": "depends on the kernel that CI's container gets",
     "no PID namespace can be made here": "as above",
     "no small file system can be mounted here": "as above",
-    "no file system can be mounted here": "as above",
 }
 """The first words of a skip's reason, and why CI cannot do without it."""
 

@@ -284,3 +284,11 @@ def test_a_vm_in_use_is_shown_and_refused_only_if_it_is_named(store: Store, dead
     assert len(show_leftovers(store, RestoreRequest())) == 3
     with pytest.raises(VmHeld):
         show_leftovers(store, RestoreRequest(["a"]))
+
+
+def test_without_the_store_a_vm_is_named(store: Store, box: Leased) -> None:
+    """That it may be altered takes precedence over the store's own error."""
+    (store.place.path or Path()).unlink()
+
+    with pytest.raises(NotAtBaseline):
+        restore_target(context_of(store, box))
