@@ -15,12 +15,14 @@ from tests.machines.on_guest import SHAPED, figures, nodes_of
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, database_of
-from tests.support.site import write_machines
+from tests.support.site import ask_machine, write_inventory, write_machines
 from vnuma.engine.access.places import store_url
+from vnuma.engine.cell.dataset import DATABASE
 from vnuma.report.archive.read import open_archive
 from vnuma.report.export.results import document
 from vnuma.report.model.model import load_run
 from vnuma.store import attempts
+from vnuma.store.audit import lines
 from vnuma.store.open import open_store
 from vnuma.store.rows import Outcome, Sample
 from vnuma.store.samples import iter_samples
@@ -196,3 +198,48 @@ def test_a_program_on_a_client_measures_the_guest(
     monkeypatch.setattr(Figure, "read", read)
     archived = load_run(*open_archive(tmp_path / "bench.vnuma.zip"))
     assert document(archived)["analyses"][0]["sizes"][0]["arms"][0]["median"] == 5.0
+
+
+def test_a_client_loads_a_guest_that_its_sql_server_shows(tmp_path: Path, lab: LabFactory) -> None:
+    """As HammerDB does a Windows guest: no database is made there, and the restore runs study_teardown."""
+    running = lab(
+        {"name": "loaded", "vms": [{"name": "sql16", "vcpus": 16}], "machines": [{"name": "driver"}]}
+    )
+    inventory = write_inventory(tmp_path, running)
+    hosts = json.loads(inventory.read_text("utf-8"))
+    hosts["all"]["hosts"] = json.loads(write_machines(tmp_path, running).read_text("utf-8"))["all"]["hosts"]
+    inventory.write_text(json.dumps(hosts), "utf-8")
+    bench = study(
+        tmp_path,
+        {
+            "client": "driver",
+            "guest": "sql_server",
+            "study_setup": ["echo made >/var/tmp/bench"],
+            "run": "cat /var/tmp/bench; echo tps = 5",
+            "study_teardown": ["rm -f /var/tmp/bench"],
+        },
+        vm="sql16",
+        vcpus=16,
+        reference="2x8",
+        arms=["2x8", "1x16"],
+        all_arms={"affinity": "physical_cores", "memory_reservation": "locked"},
+        quiet={"for_s": 0},
+        power={"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": 60},
+    )
+    before = settings_now(running, "sql16")
+
+    planned = vnuma("plan", bench, "-i", inventory, "--format", "json")
+    ran = vnuma("run", bench, "-i", inventory)
+
+    assert planned.code == ran.code == 0, ran.text
+    store = open_store(store_url())
+    loaded = load_run(store, "latest")
+    (vm,) = loaded.vms
+    assert {one.arm: nodes_of(one) for one in loaded.attempts_of(vm, Outcome.VALID)} == {"2x8": 2, "1x16": 1}
+    assert [(one.value, kept(one)) for one in samples()] == [(5.0, "made\ntps = 5\n")] * 2
+    with store.read() as connection:
+        changed = {edit["setting"] for line in lines(connection, loaded.run.id) for edit in line.change}
+    assert DATABASE not in changed
+    assert ask_machine(running, "ls /var/tmp/bench || true") == ""
+    assert settings_now(running, "sql16") == before
+    assert vnuma("report", "latest", "--output", tmp_path / "page.html").code == 0

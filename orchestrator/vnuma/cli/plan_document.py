@@ -134,7 +134,7 @@ def _arm(study: Study, plan: TargetPlan, label: str) -> tuple[str, str, str]:
 
 
 def _database(study: Study) -> Iterable[tuple[str, str]]:
-    if "sql_server" not in study.workload.needs:
+    if "database" not in study.workload.needs:
         return ()
     end = "created and dropped" if study.dataset.drop_after else "created and kept"
     return (("Database", f"{study.dataset.database} only, {end}; no other database is written to"),)

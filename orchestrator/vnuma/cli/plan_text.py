@@ -33,7 +33,7 @@ def plan_text(study: Study, name: str, plan: TargetPlan, start: str, checks: boo
         *(_guest_lines(study, plan, plan.linux) if plan.linux else ()),
         *([f"When: {study.allowed_hours.words}"] if study.allowed_hours else []),
         "Restored after the last cell, on Ctrl-C, and at the next start if this controller dies.",
-        *(_database(study) if "sql_server" in study.workload.needs else ()),
+        *(_database(study) if "database" in study.workload.needs else ()),
         "",
         *design_lines(study),
         f"Time     {at_most(study)}{counted(plan.boots, study.replicate)}, "

@@ -98,7 +98,7 @@ class SystemUnderTest(Reached, Protocol):
         """The number of the VM's lease, which a resumed run has anew."""
 
     def guest_boot(self) -> str:
-        """The number of the guest's present boot, by its shell."""
+        """What no two boots of the guest share."""
 
     def client(self, name: str | None) -> Client:
         """The inventory's host of that name, for settings with a `client`; None: this machine."""

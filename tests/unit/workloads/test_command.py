@@ -419,13 +419,15 @@ def test_what_is_at_work_is_ended_also_without_a_teardown() -> None:
         ([{}], {"teardown": [["rm", "d-{bd}"]]}, {"teardown"}),
         ([{}], {"setup": ["load {size}"]}, {"setup"}),
         ([{}], {"run": ["bench", "{size}", "{form}"]}, set()),
+        ([{}], {"guest": "sql_server"}, {"guest"}),
+        ([{}], {"guest": "sql_server", "client": "driver"}, set()),
         ([{}], {"setup": ["awk '{print}' f; echo ${size}"]}, set()),
     ],
 )
-def test_a_variable_without_one_value_is_a_problem(
+def test_a_contradiction_is_a_problem_of_that_field(
     arms: list[dict[str, Any]], changes: dict[str, Any], parts: set[str]
 ) -> None:
-    """In every program; the study's own run once for all arms."""
+    """A variable without one value, in every program; a guest without a shell that should run them."""
     study = Command.model_validate({**COMMAND.model_dump(), **changes})
     own = {str(at): study.model_copy(update={"variables": each}) for at, each in enumerate(arms)}
     labels: Any = tuple(SimpleNamespace(label=label) for label in own)

@@ -36,8 +36,10 @@ INSTANCE_CHANGES: Mapping[InstanceChange, str] = {
 }
 """A plan's text for each."""
 
-GuestPart = Literal["sql_server", "shell"]
-"""By what a workload reaches its guest: SQL Server over TDS, or a root shell over Ansible's connection."""
+GuestPart = Literal["sql_server", "database", "shell"]
+"""What a workload uses of its guest: SQL Server over TDS, a database that it makes there, a root shell over
+Ansible's connection.
+"""
 
 Seconds = Annotated[float, Field(gt=0)]
 Size = Annotated[int, Field(ge=1)]
@@ -80,9 +82,6 @@ class WorkloadSettings(Strict):
     scaling.
     """
 
-    needs: ClassVar[frozenset[GuestPart]] = frozenset({"sql_server"})
-    """The parts of a guest that it uses."""
-
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that an arm may override in its own `workload`."""
 
@@ -108,6 +107,16 @@ class WorkloadSettings(Strict):
     """The analysed metric, where it is the same in every form."""
     figures: ClassVar[tuple[Metric, ...]] = ()
     """A sample's other figures by name; source `figures`."""
+
+    @property
+    def needs(self) -> frozenset[GuestPart]:
+        """The parts of a guest that it uses."""
+        return frozenset({"sql_server", "database"})
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether a root shell runs its programs, in the guest or on `client_host`."""
+        return "shell" in self.needs
 
     @property
     def pool_share(self) -> int | None:

@@ -125,7 +125,7 @@ def measure(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) 
     """What `actions.measure` would create: the study's database, and a resource pool for it."""
     del shell
     context, facts = _taken(open_context(run, target))
-    if "sql_server" not in context.study.workload.needs:
+    if "database" not in context.study.workload.needs:
         return {"changed": True}
     arm = attempt_of(attempt).arm
     server = _answering(context, facts)

@@ -158,6 +158,13 @@ def proven_guest(vm: Vm, shell: Shell, bios_uuid: str | None) -> LinuxFacts:
     )
 
 
+def was_proven(context: VmContext) -> bool:
+    """Whether this run has ever proven the VM's guest, by the part that shows it; else it wrote nothing."""
+    scope = PROOF if "shell" in context.study.workload.needs else sql_identity.PROOF
+    run, vm = context.run, context.vm
+    return context.store.ask(lambda read: facts.last_of_vm(read, run.id, vm.vm_key, scope)) is not None
+
+
 def proven_uuid(context: VmContext) -> str | None:
     """The UUID by which this run has proven the VM's guest; None where it never did, and wrote nothing."""
     run, vm = context.run, context.vm

@@ -53,7 +53,7 @@ def prepare_cell(context: VmContext, attempt: Claim) -> Document:
 def _making(context: VmContext) -> Edit | None:
     """The database that `prepare_cell` creates; None if it exists, possibly from an earlier run."""
     study = context.study
-    if "sql_server" not in study.workload.needs:
+    if "database" not in study.workload.needs:
         return None
     with connect(context.sql()) as connection:
         there = not _is_cut_off(context, connection) and ownership.require_ours(
@@ -100,7 +100,7 @@ def is_expected(context: VmContext) -> bool:
 
 def dataset_exists(store: Store, study: Study, vm: Vm) -> bool:
     """Whether the VM's run has made its database there and not dropped it since."""
-    if "sql_server" not in study.workload.needs:
+    if "database" not in study.workload.needs:
         return False
     scopes = ("dataset", _DROPPED)
     return store.ask(lambda connection: facts.last_scope(connection, vm.id, scopes)) == "dataset"
@@ -114,7 +114,7 @@ def note_lost(context: VmContext) -> None:
 
 def _drops_database(study: Study) -> bool:
     """Whether the end of a run drops a database. Files in a guest are removed by its restore."""
-    return "sql_server" in study.workload.needs and study.dataset.drop_after
+    return "database" in study.workload.needs and study.dataset.drop_after
 
 
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:

@@ -36,7 +36,7 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import while_measuring
 from vnuma.sqlserver.client.statistics_time import timed
 from vnuma.sqlserver.database.dataset import drop
-from vnuma.sqlserver.instance.server import xtp_pages_kb
+from vnuma.sqlserver.instance.server import read_server, xtp_pages_kb
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.store import facts, runs, samples
 from vnuma.store.rows import Claim, Outcome, Sample, StopRequest
@@ -112,7 +112,10 @@ class CellSystem:
         return "" if client else proven_boot(self.context, self.attempt)
 
     def guest_boot(self) -> str:
-        """The kernel's number of the guest's present boot."""
+        """What no two boots of the guest share: the kernel's number, or when its SQL Server started."""
+        if "shell" not in self.context.study.workload.needs:
+            with connect(self.server) as connection:
+                return read_server(connection).start_time
         return require(self.context.shell(), f"cat {BOOT}", f"{self.vm}: reading its boot's number").strip()
 
     def masked(self, text: str) -> str:
@@ -121,10 +124,11 @@ class CellSystem:
 
     @contextmanager
     def reached(self) -> Iterator[None]:
-        """Work in the guest: with its SQL Server proven, or by its shell, with the target locked."""
+        """Work in the guest: with its SQL Server proven, and with the target locked for programs."""
         context = self.context
         if "sql_server" in context.study.workload.needs:
             require_proven(context, self.attempt)
+        if not context.study.workload.runs_programs:
             yield
             return
         with context.locked():

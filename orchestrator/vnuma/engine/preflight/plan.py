@@ -313,7 +313,7 @@ def plan_all(
     if "shell" in work.needs:
         linux = linux_facts_of(on, inventory, work)
     client = None
-    if work.client_host is not None and "shell" in work.needs:
+    if work.client_host is not None and work.runs_programs:
         client = linux_facts_of([work.client_host], inventory, work)[work.client_host]
         found = {name: list(own_client_findings(work.client_host, client, linux.get(name))) for name in on}
     elif work.client_host is not None and shapes:
@@ -419,14 +419,15 @@ def guest_findings(
     client: LinuxFacts | None = None,
 ) -> tuple[list[Finding], dict[str, str]]:
     """What prevents the workload in a guest that is asked through its shell, or on its client, and the arms
-    left out for it.
+    left out for it. A guest that SQL Server shows has only a client.
 
     Where nothing shapes it, a guest with one node has only the arms that need one. Where each arm is shaped,
     the arm's predicted nodes are what it asks for.
     """
-    if "shell" not in study.workload.needs:
+    if not study.workload.runs_programs:
         return [], {}
-    if linux is None:
+    where = linux if "shell" in study.workload.needs else client
+    if where is None:
         what = f"{name} is powered off: its guest cannot be asked what the study needs."
         return [Finding.block(WORKLOAD, what, "Power it on, then start again.")], {}
     workload = workload_named(study.workload.name)
@@ -435,12 +436,12 @@ def guest_findings(
         label: [
             (Finding.block if found.blocks else Finding.warn)(WORKLOAD, found.what, found.fix)
             for found in workload.guest_obstacles(
-                study.workload_of(label), client or _seen_by(shaped.get(label), linux)
+                study.workload_of(label), client or _seen_by(shaped.get(label), where)
             )
         ]
         for label in study.labels
     }
-    general, one_node = why[study.reference], shape is None and len(linux.nodes) == 1
+    general, one_node = why[study.reference], shape is None and len(where.nodes) == 1
     left_out = {
         label: own[0].what
         for label, found in why.items()

@@ -22,7 +22,7 @@ from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.access.secrets import masked
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import Journal, journal_of
-from vnuma.engine.cell.boot import proven_guest, proven_uuid
+from vnuma.engine.cell.boot import proven_guest, proven_uuid, was_proven
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import KERNEL, Endpoint, kernel_baseline
 from vnuma.engine.instance.sql_settings import to_restore
@@ -277,10 +277,13 @@ def _choose(name: str) -> str:
 
 
 def has_guest(context: VmContext) -> bool:
-    """Whether the run may have left something in the guest by a root shell; it never reached others."""
+    """Whether the run may have left something by a root shell, in the guest or on the workload's client.
+
+    It never reached a guest that it has not proven.
+    """
     if context.target.vcenter is None:
         return True
-    return "shell" in context.study.workload.needs and proven_uuid(context) is not None
+    return context.study.workload.runs_programs and was_proven(context)
 
 
 def guest_edits(context: VmContext, choice: Choice) -> dict[str, Edit]:
@@ -359,11 +362,8 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, 
         context.fence()
         if vm.baseline is None:
             return replace(done, begun=False)
-        shell, uuid = context.shell(), proven_uuid(context) if context.target.vcenter else None
-        if uuid is not None:  # its VM is booting
-            shell = answering(shell, context.study.power.sql_timeout_s)
-        seen = proven_guest(vm, shell, uuid)
-        workload_named(workload.name).remove(Leftover(context, seen.boot), workload)
+        boot = _guest_boot(context) if "shell" in workload.needs else ""
+        workload_named(workload.name).remove(Leftover(context, boot), workload)
         edits, before = guest_edits(context, choice), _held_before(context)
         sql_identity.switch(
             FencedShell(context.shell(), context.fence),
@@ -375,6 +375,14 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, 
     equal = done.equal + sum(now.get(name) == value for name, value in before.items())
     changes = (*done.changes, *edits.values())
     return replace(done, settings=done.settings + len(before), equal=equal, changes=changes)
+
+
+def _guest_boot(context: VmContext) -> str:
+    """The kernel's number of the guest's boot, once its shell answers and is proven to be the VM's."""
+    shell, uuid = context.shell(), proven_uuid(context) if context.target.vcenter else None
+    if uuid is not None:  # its VM is booting
+        shell = answering(shell, context.study.power.sql_timeout_s)
+    return proven_guest(context.vm, shell, uuid).boot
 
 
 def _kernel_now(context: VmContext, names: dict[str, str]) -> dict[str, str]:

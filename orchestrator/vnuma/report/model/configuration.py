@@ -47,10 +47,10 @@ def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
         ("VM before the run", shapes, _vm),
         ("Guest" if shapes else "Machine", bool(guest_of(loaded, vm)), guest_pairs),
         ("SQL Server", "sql_server" in needs, _server),
-        ("Timed executions", "sql_server" in needs, _executions),
+        ("Timed executions", "database" in needs, _executions),
         ("Time of a cell", shapes, _time_of_a_cell),
-        ("Dataset", "sql_server" in needs, _dataset),
-        ("Client", "sql_server" in needs, _client),
+        ("Dataset", "database" in needs, _dataset),
+        ("Client", "database" in needs, _client),
     ]
     shown = [(name, pairs(loaded, vm)) for name, has, pairs in groups if has]
     return [*shown, ("Product and study", _product(loaded))]

@@ -128,7 +128,7 @@ _REPEATED: dict[Replicate, str] = {
 
 def _maxdop(study: Study) -> str:
     """The statements' MAXDOP, of a workload that has statements."""
-    if "sql_server" not in study.workload.needs:
+    if "database" not in study.workload.needs:
         return ""
     hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
     return f", {hints[0]}" if len(hints) == 1 else f", {listed(hints, 'or')} by arm"

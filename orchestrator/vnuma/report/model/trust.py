@@ -386,7 +386,7 @@ def limit_statements(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Stat
         _a_a(loaded, analysis),
         _control(analysis),
         _order(loaded, analysis),
-        *([_sentinel(analysis)] if "sql_server" in loaded.study.workload.needs else []),
+        *([_sentinel(analysis)] if "database" in loaded.study.workload.needs else []),
         *([_contention(loaded, vm)] if loaded.study.shapes else []),
         _effective(loaded, vm),
         _restored(vm),

@@ -189,7 +189,6 @@ class Command(WorkloadSettings):
 
     size_word: ClassVar[str] = "as size"
     fixed_work: ClassVar[bool] = False
-    needs: ClassVar[frozenset[GuestPart]] = frozenset({"shell"})
     factors: ClassVar[frozenset[str]] = frozenset({"variables"})
     keeps_output: ClassVar[bool] = True
 
@@ -210,6 +209,13 @@ class Command(WorkloadSettings):
         default=None,
         description="The inventory's host where everything here runs; by default the guest.",
     )
+    guest: Literal["shell", "sql_server"] = Field(
+        default="shell",
+        description=(
+            "Who is asked for the guest's NUMA nodes. With `client` it may be `sql_server`: such a guest may "
+            "run Windows, and needs no shell."
+        ),
+    )
     files: tuple[Place, ...] = Field(
         default=(), description="Files that must exist there; vnuma copies nothing."
     )
@@ -225,6 +231,16 @@ class Command(WorkloadSettings):
     study_teardown: tuple[Program, ...] = Field(
         default=(), description="Programs that undo `study_setup` at restore; they may run more than once."
     )
+
+    @property
+    def needs(self) -> frozenset[GuestPart]:
+        """Only what shows the guest's NUMA nodes; the program may run elsewhere."""
+        return frozenset({self.guest})
+
+    @property
+    def runs_programs(self) -> bool:
+        """Always."""
+        return True
 
     @property
     def client_host(self) -> str | None:
@@ -263,7 +279,15 @@ class Command(WorkloadSettings):
         )
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
-        """Variables without a value in some arm, those of the study that an arm sets, and those unused."""
+        """A guest without a shell, variables without a value in some arm, those of the study that an arm
+        sets, and those unused.
+        """
+        if self.guest == "sql_server" and self.client is None:
+            yield Problem(
+                ("workload", "guest"),
+                "sql_server needs a client: the programs run by a shell.",
+                "Name an inventory host as workload.client.",
+            )
         arms = {arm.label: around.settings_of(arm.label) for arm in around.arms}
         own = {label: one.variables for label, one in arms.items() if isinstance(one, Command)}
         somewhere = {"size", "form", *self.variables}.union(*own.values())

@@ -233,7 +233,7 @@ class CommandWorkload(Workload):
             guest = system.guest_boot()
             yield _Programs(system)
             if system.guest_boot() != guest:
-                raise MeasurementFailed(f"{system.vm} was booted while {settings.client} measured it.")
+                raise MeasurementFailed(f"{system.vm} was restarted while {settings.client} measured it.")
 
 
 class _Programs:

@@ -27,7 +27,6 @@ class PageCache(WorkloadSettings):
 
     size_word: ClassVar[str] = "MB"
     sizes_are_loads: ClassVar[bool] = False
-    needs: ClassVar[frozenset[GuestPart]] = frozenset({"shell"})
     factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     node_factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     measured: ClassVar[Metric] = THROUGHPUT
@@ -76,6 +75,11 @@ class PageCache(WorkloadSettings):
         default="keep",
         description="Transparent huge pages during a pass; restored at its end. Always recorded.",
     )
+
+    @property
+    def needs(self) -> frozenset[GuestPart]:
+        """No SQL Server."""
+        return frozenset({"shell"})
 
     def kernel_settings(self) -> Mapping[str, str]:
         """The settings that the study changes."""
