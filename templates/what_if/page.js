@@ -301,7 +301,7 @@ if (backend.judge) {
   }
 }
 
-// A model fills in what it has; what is typed afterwards may be no model any more.
+// A processor fills in its numbers; other numbers typed afterwards deselect it.
 function takeModel() {
   if (model.value) [form.elements.nodes.value, form.elements.cores.value] = model.value.split("x");
 }

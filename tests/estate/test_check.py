@@ -79,6 +79,14 @@ def test_vms_stand_worst_first() -> None:
     assert result.vms[0].worst is Severity.BLOCK
 
 
+def test_sql_servers_stand_first_among_equals() -> None:
+    """In the list of VMs and in each rule's findings, as far as names tell."""
+    result = checked(estate_of("app1", "mySQL2", "sql1"))
+    assert [vm.name for vm in result.vms] == ["mySQL2", "sql1", "app1"]
+    names = [group.judged.finding.name for group in result.groups if group.judged.finding.rule == "T11"]
+    assert names == ["mySQL2", "sql1", "app1"]
+
+
 @pytest.mark.parametrize(
     ("filters", "left"),
     [

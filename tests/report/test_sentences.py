@@ -46,6 +46,7 @@ SHARES = [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1,
 SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
     "paper": ("", {}),
     "null": ("", {}),
+    "esxi7-default": ("", {}),
     "esxi8-default": ("", {}),
     "standalone": ("", {}),
     "shea2012": ("shea2012", {"scale_factor": 0.002, "queries_per_stream": 1}),

@@ -51,3 +51,9 @@ def test_verb_and_page_show_the_same(store: Store) -> None:
     assert "SIMULATED" in page.text
     with pytest.raises(InputError, match="nix"):
         study_history(store, "nix")
+
+
+@pytest.mark.parametrize("named", ["latest", "quick.2"])
+def test_a_run_names_its_study(store: Store, named: str) -> None:
+    """`vnuma results --history` alone shows that of the newest run."""
+    assert study_history(store, named) == study_history(store, "quick")

@@ -129,7 +129,7 @@ def test_memory_beyond_the_host_is_swapped_and_one_is_no_plural(browser: Browser
 def test_a_processor_fills_in_the_host_and_a_shape_keeps_no_other_node_size(
     browser: Browser, address: str
 ) -> None:
-    """What is typed afterwards is no such processor any more."""
+    """Typing another number of cores deselects the processor."""
     asked = "coresPerNumaNode%3D4%0AlatencySensitivity%3Dhigh"
     page, _, _ = opened(browser, f"{address}?vcpus=48&set={asked}", 1280)
     answered(page)

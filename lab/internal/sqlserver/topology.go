@@ -177,7 +177,7 @@ func (i *Instance) cpusOf(value string) (map[int]bool, error) {
 			cpus := []int{n}
 			if kind == "NUMANODE" {
 				if n >= len(i.boot.Nodes) {
-					return nil, fmt.Errorf("there is no node %d", n)
+					return nil, fmt.Errorf("node %d does not exist", n)
 				}
 				cpus = i.boot.Nodes[n]
 			} else if n >= i.boot.VCPUs {

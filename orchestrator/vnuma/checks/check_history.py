@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.result import SCHEMA, CheckResult, Key
+from vnuma.checks.result import SCHEMA, CheckResult, Key, not_sql
 from vnuma.checks.rule import Severity
 from vnuma.errors import InputError
 
@@ -94,10 +94,10 @@ def history_of(
 ) -> History:
     """The history of a source with at least one check; without `since`, from its last check but one on.
 
-    Findings of each kind are sorted by severity, then oldest first.
+    Findings of each kind are sorted by severity, SQL Server's VMs first, then oldest first.
     """
     start = since or checks[max(0, len(checks) - 2)].read_at
-    findings = tuple(sorted(findings, key=lambda item: (Severity(item.severity).rank, item.first)))
+    findings = tuple(sorted(findings, key=_worst_first))
     standing = [item for item in findings if item.gone is None]
     return History(
         source=checks[0].source,
@@ -107,6 +107,10 @@ def history_of(
         unchanged=tuple(item for item in standing if item.first <= start),
         gone=tuple(item for item in findings if item.gone is not None and item.gone > start),
     )
+
+
+def _worst_first(item: StandingFinding) -> tuple[int, bool, datetime]:
+    return Severity(item.severity).rank, not_sql(item.name), item.first
 
 
 class ExaminedObjects:

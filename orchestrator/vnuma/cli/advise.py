@@ -10,7 +10,7 @@ import typer
 
 from vnuma.checks.fix_as import Target, Tool, fix_as, in_comment
 from vnuma.cli.options import TextOrJsonOption
-from vnuma.cli.screen import WIDEST, echo, echo_json, say, width
+from vnuma.cli.screen import WIDEST, echo, echo_json, note, say, width
 from vnuma.cli.shape_options import LookAhead, where
 from vnuma.errors import InputError, writing
 from vnuma.words.plain_text import counted, filled
@@ -82,6 +82,8 @@ def advise(
     for sentence in said:
         say(filled(sentence, width() or len(sentence)))
     say("\n".join(_text(advice, count)))
+    if output:
+        note(f"Wrote {output}")
     if write:
         named = "" if asked.vm else f"write a host of the inventory as vm: in {write}, then "
         say(f"\nWritten  {write}\nNext     {named}vnuma plan {write}")

@@ -29,8 +29,8 @@ def up(
     scenario: Annotated[
         str,
         typer.Argument(
-            help="paper, null, esxi8-default, standalone, shea2012, adkin2014, chang2005, closson2009, "
-            "or a file (docs/lab.md)."
+            help="paper, null, esxi7-default, esxi8-default, standalone, shea2012, adkin2014, chang2005, "
+            "closson2009, or a file (docs/lab.md)."
         ),
     ] = "paper",
     scenario_option: Annotated[str | None, typer.Option("--scenario", help="The same, as an option.")] = None,
@@ -61,13 +61,14 @@ def _up_lines(state: LabState) -> Iterator[str]:
         yield f"Next: vnuma doctor {state.machines[0].name}; then a copy of {study} with"
         yield f"      vm: {state.machines[0].name}"
         return
-    yield f"Next: vnuma plan {_study_of(state.scenario)}"
+    yield f"Next: vnuma plan {_study_of(state)}"
 
 
-def _study_of(scenario: str) -> str:
-    """The shipped study for a scenario: chang2005 for chang2005-null; otherwise the quick one."""
-    named = assets.asset("studies") / f"{scenario.partition('-')[0]}.yml"
-    return assets.typed(f"studies/{named.name if named.exists() else 'quick.yml'}")
+def _study_of(lab: LabState) -> str:
+    """The shipped study for a lab: chang2005 for chang2005-null, otherwise by its release of ESXi."""
+    named = assets.asset("studies") / f"{lab.scenario.partition('-')[0]}.yml"
+    usual = "demo.yml" if lab.esxi.startswith("8") else "quick.yml"
+    return assets.typed(f"studies/{named.name if named.exists() else usual}")
 
 
 @app.command()

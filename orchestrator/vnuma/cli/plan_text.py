@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all, largest_size
 from vnuma.cli.screen import aligned, clock_time, sign, width
-from vnuma.words.plain_text import counted, duration, filled
+from vnuma.words.plain_text import counted, duration
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
@@ -180,15 +180,16 @@ def _indistinguishable_arms(study: Study, plan: ShapePlan) -> list[str]:
 
     lines = []
     for alike in same_to_the_guest(plan.arms):
-        differs = f"only the host's side differs: {', '.join(alike.differing)}"
+        differs = f"the host's side differs: {', '.join(alike.differing)}"
         why = differs if alike.differing else "nothing differs on this VM"
-        lines.append(f"The guest cannot tell apart: {', '.join(alike.arms)} ({why})")
+        lines.append(f"Same to the guest: {', '.join(alike.arms)} ({why})")
     for alike in same_nodes(plan.arms):
-        differs = f"the same vNUMA nodes; {', '.join(alike.differing)} differ"
-        lines.append(f"Not distinguishable by NUMA: {', '.join(alike.arms)} ({differs})")
+        lines.append(
+            f"Same vNUMA nodes: {', '.join(alike.arms)} (what differs: {', '.join(alike.differing)})"
+        )
     for alike in distinguished_by_workload(plan.arms):
-        differs = f"VMs of one shape; what differs is {', '.join(alike.differing)} of {study.workload.name}"
-        lines.append(f"Distinguishable inside the guest: {', '.join(alike.arms)} ({differs})")
+        differs = f"what differs: {', '.join(alike.differing)} of {study.workload.name}"
+        lines.append(f"Same shape: {', '.join(alike.arms)} ({differs})")
     for because, arms in doubts(plan.arms).items():
         lines.append(f"Low confidence for {', '.join(arms)}: {because}")
     return [*lines, ""] if lines else []
@@ -250,7 +251,7 @@ def _detects(study: Study) -> list[str]:
 
 
 def _sizes(study: Study) -> list[str]:
-    return [filled(f"Sizes    {text}", (width() or 80) - 1, then=" " * 9) for text in largest_size(study)]
+    return [f"Sizes    {text}" for text in largest_size(study)]
 
 
 def _leaves(study: Study, seen: Leaving) -> str:
@@ -263,12 +264,11 @@ def _leaves(study: Study, seen: Leaving) -> str:
         duration(boots * each) for boots in (seen.fewest_boots, seen.likely_boots, seen.most_boots)
     )
     each_is = plural(study.replicate)
-    said = (
+    return (
         f"Likely   {seen.likely_boots:.0f} {each_is}, {likely} ({seen.fewest_boots:.0f} to "
         f"{seen.most_boots}, {few} to {many}), if {each_is} vary by {seen.spread.label} (assumed; vnuma "
         "power STUDY)"
     )
-    return filled(said, (width() or 80) - 1, then=" " * 9)
 
 
 def _cheapest(study: Study) -> list[str]:
@@ -276,7 +276,7 @@ def _cheapest(study: Study) -> list[str]:
     from vnuma.analysis.wording import plans_sentence
 
     said = plans_sentence(assumed_plans(study), study.replicate, study.design.iterations)
-    return [filled(f"Costs    {said}", (width() or 80) - 1, then=" " * 9)]
+    return [f"Costs    {said}"]
 
 
 def _hard_off(study: Study) -> str:
@@ -292,7 +292,7 @@ def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
     lines = [f"Checks   {count['block']} block, {count['warn']} warn{more}" if findings else "Checks   none"]
     if not checks:
         heads = (f"{one.id}  {first_words(one)}" for one in findings if one.severity != "block")
-        lines += [f"         {filled(head, width() or 80, then=' ' * 14)}" for head in dict.fromkeys(heads)]
+        lines += [f"         {head}" for head in dict.fromkeys(heads)]
     for finding in findings:
         if checks or finding.severity == "block":
             lines.append(f"{sign(finding.severity) or '  '}{finding.severity:5} {finding.id}  {finding.what}")
@@ -310,4 +310,4 @@ def closing_line(findings: Sequence[Finding], start: str) -> str:
     """Says that a plan changes nothing, and gives the command that starts the study unless it is blocked."""
     from vnuma.engine.preflight.findings import blocking
 
-    return "Nothing was changed." + ("" if blocking(findings) else f"  Start: {start}")
+    return "Nothing was changed." + ("" if blocking(findings) else f" Start:\n  {start}")

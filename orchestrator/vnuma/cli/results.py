@@ -37,13 +37,12 @@ def results(
         ),
     ] = False,
     history: Annotated[
-        str | None,
+        bool,
         typer.Option(
             "--history",
-            metavar="STUDY",
-            help="Every run of a study: its differences, and changes of host, build, BIOS and SQL Server.",
+            help="Every run of RUN's study, or of the study RUN: differences, and what changed around them.",
         ),
-    ] = None,
+    ] = False,
     store: StoreOption = None,
 ) -> None:
     """Show medians per size and topology, differences from the reference, and the verdicts.
@@ -52,7 +51,7 @@ def results(
     vnuma results --history quick; vnuma results quick.4 --format csv --table samples > all.csv
     """
     if history:
-        echo(_history(history, format_, store), nl=False)
+        echo(_history(run, format_, store), nl=False)
         return
     from vnuma.report.export.results import as_json
     from vnuma.report.model.model import load_run
@@ -82,7 +81,7 @@ def results(
         note(f"More    vnuma results {shown} --all    vnuma report {shown}")
 
 
-def _history(study: str, format_: str, store: str | None) -> str:
+def _history(named: str, format_: str, store: str | None) -> str:
     """The table as text. Raises UsageError for JSON, which each run's results have."""
     from vnuma.report.model.grid import as_csv, as_markdown, as_screen
     from vnuma.report.tables.history import study_history
@@ -90,7 +89,7 @@ def _history(study: str, format_: str, store: str | None) -> str:
     if format_ == "json":
         raise UsageError("--history is a table.", fix="vnuma results --history STUDY --format csv")
     writers = {"table": as_screen, "csv": as_csv, "markdown": as_markdown}
-    return writers[format_](study_history(opened_store(store), study))
+    return writers[format_](study_history(opened_store(store), named))
 
 
 def _refuse_contradictions(run: str, format_: str, table: str, *, everything: bool) -> None:

@@ -264,16 +264,19 @@ def working() -> Iterator[Callable[[str], None]]:
 
 
 def folded(text: str, columns: int | None) -> str:
-    """Wide lines continue below, indented under the text after their label. No word, path or command is
-    split.
+    """Wide lines continue below, indented under the text after their label. No word, path, or command on a
+    line of its own is split: the terminal wraps that, and it can be copied.
     """
     if columns is None:
         return text
     return "\n".join(part for line in text.split("\n") for part in _fold(line, columns))
 
 
+_OF_A_COMMAND = re.compile(r" +(\S*/)?vnuma ")
+
+
 def _fold(line: str, columns: int) -> list[str]:
-    if len(line) <= columns:
+    if len(line) <= columns or _OF_A_COMMAND.match(line):
         return [line]
     gaps = [gap.end() for gap in re.finditer(r"(?<=\S)  +(?=\S)", line[: _LABEL + 1])]
     inner = len(line) - len(line.lstrip())

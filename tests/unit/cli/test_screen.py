@@ -68,6 +68,13 @@ def test_continuation_lines_are_indented_to_the_label(line: str, shown: str) -> 
     assert len(second) - len(second.lstrip()) == {"R": 9, " ": 13, "N": 2}[line[0]]
 
 
+def test_a_command_of_its_own_line_stays_whole() -> None:
+    """A terminal wraps it without a line break, so that it can be copied."""
+    line = "  .venv/bin/vnuma run studies/a-study-with-a-long-name.yml -i inventory"
+
+    assert folded(line, 43) == line
+
+
 @given(CELLS, st.integers(40, 100))
 def test_a_table_fits_and_loses_and_cuts_no_word(rows: list[tuple[str, str, str]], columns: int) -> None:
     """Cells wrap between words. Only a word that is wider than the terminal makes a line wider."""

@@ -31,6 +31,10 @@ for arguments in json.load(sys.stdin):
             code = ended.code or 0
     print(json.dumps([code, said.getvalue()[-300:]]))
 """
+COREINFO = """Logical Processor to NUMA Node Map:
+********--------  NUMA Node 0
+--------********  NUMA Node 1
+"""
 HOST = ("--host-nodes", "2x16/96@8.0", "--vcpus", "16", "--memory", "64")
 
 
@@ -55,6 +59,7 @@ def test_what_only_reads_needs_no_unix(tmp_path: Path) -> None:
     for _ in range(2):
         build(store, Story(text=study_text(sizes="500", forms="client")))
     export_run(store, load_run(store, "1"), tmp_path / "quick.1.vnuma.zip")
+    (tmp_path / "coreinfo.txt").write_text(COREINFO, encoding="utf-8")
     (tmp_path / "vm.vmx").write_text('numvcpus = "16"\nmemSize = "65536"\n', encoding="utf-8")
     stored, quick = ("--store", f"sqlite:///{tmp_path}/vnuma.db"), str(ROOT / "studies/quick.yml")
     verbs = (
@@ -62,6 +67,7 @@ def test_what_only_reads_needs_no_unix(tmp_path: Path) -> None:
         ("advise", *HOST, "-o", "page.pdf"),
         ("check", "--design", "vm.vmx", "--host-nodes", "2x16/96@8.0", "-o", "check.html"),
         ("check", "--explain", "T14"),
+        ("evidence", "coreinfo.txt"),
         ("power", quick, "--effect", "1%"),
         ("reanalyse", str(ROOT / "studies/published/dakic2019.csv")),
         ("status", *stored),

@@ -65,3 +65,19 @@ def test_without_a_lab_there_is_nothing_to_break(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("VNUMA_LAB_STATE", str(tmp_path / "none"))
 
     assert isinstance(runner.invoke(app, ["fault"]).exception, EnvironmentProblem)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "study"),
+    [("esxi8-default", "demo"), ("esxi7-default", "quick"), ("chang2005-null", "chang2005")],
+)
+def test_the_next_command_suits_the_scenario(
+    tmp_path: Path, lab_binary: Path, monkeypatch: pytest.MonkeyPatch, scenario: str, study: str
+) -> None:
+    """The study of a publication, else one whose arms that release of ESXi tells apart."""
+    monkeypatch.setenv("VNUMA_LAB", str(lab_binary))
+    monkeypatch.setenv("VNUMA_LAB_STATE", str(tmp_path / "state"))
+    try:
+        assert f"studies/{study}.yml" in runner.invoke(app, ["up", scenario]).output.splitlines()[-1]
+    finally:
+        lab.down()

@@ -511,12 +511,22 @@ def t18(facts: Facts) -> Fail | None:
         if asked and version < needed:
             return Fail(
                 {"hardware version": f"vmx-{version}", feature: f"needs vmx-{needed}"},
-                Fix(
-                    f"Upgrade the VM's compatibility to hardware version {needed} or later, with the VM off."
-                ),
+                _newer_hardware(facts, needed),
                 severity=Severity.INFO if feature == "vNUMA" and _small(facts) else None,
             )
     return None
+
+
+def _newer_hardware(facts: Facts, needed: int) -> Fix:
+    """An upgrade of the VM, if its host runs that version."""
+    release = facts.host.release if facts.subject.host else None
+    newest = esxi.newest_hardware(release.version) if release else None
+    if release and newest and newest < needed:
+        return Fix(
+            f"Plan without it: ESXi {release.version} runs hardware versions up to {newest} only. Otherwise "
+            "upgrade the host, then the VM's compatibility."
+        )
+    return Fix(f"Upgrade the VM's compatibility to hardware version {needed} or later, with the VM off.")
 
 
 def _has_node_size(settings: Settings) -> bool:

@@ -13,7 +13,7 @@ from vnuma.checks.against_design import DRIFT
 from vnuma.checks.check_history import Earlier, ExaminedObjects
 from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import Facts, PlacementFacts, StudyFacts, Subject, Unknown, shape_of
-from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
+from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source, not_sql
 from vnuma.checks.rule import Finding, Rule, Severity
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.collector import gc_paused
@@ -403,10 +403,11 @@ def _guest(facts: Facts) -> str:
     return seen if predicted in ("", seen) else f"{seen}, not {predicted}"
 
 
-def _worst_first(vm: CheckedVm) -> tuple[int, int, str, str]:
+def _worst_first(vm: CheckedVm) -> tuple[int, bool, int, str, str]:
     worst = vm.worst
     rank = worst.rank if worst else len(Severity)
-    return rank, -sum(item.severity is worst for item in vm.findings), vm.name, vm.path
+    alike = sum(item.severity is worst for item in vm.findings)
+    return rank, not_sql(vm.name), -alike, vm.name, vm.path
 
 
 def _source(estate: Estate) -> Source:

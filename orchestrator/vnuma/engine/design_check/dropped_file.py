@@ -8,6 +8,7 @@ from typing import Any
 
 from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import shape_of
+from vnuma.checks.result import not_sql
 from vnuma.checks.rule import Severity
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.what_if import finding_document, question_of
@@ -65,10 +66,10 @@ def _read(path: Path) -> Estate:
     return reader(path)
 
 
-def _worst_first(one: Evaluation) -> tuple[int, int]:
+def _worst_first(one: Evaluation) -> tuple[int, bool, int]:
     ranks = [finding.severity.rank for finding in one.failures]
     worst = min(ranks, default=len(Severity))
-    return worst, -ranks.count(worst)
+    return worst, not_sql(one.subject.vm.name if one.subject.vm else ""), -ranks.count(worst)
 
 
 def _vm(one: Evaluation) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from markupsafe import escape
 
+from vnuma.analysis.checks import ALARM
 from vnuma.analysis.result import Analysis
 from vnuma.report.charts.pictures import Block, one_page, plain, size_of
 from vnuma.report.charts.row_plots import all_sizes, differences_figure
@@ -22,6 +23,7 @@ from vnuma.report.model.words import answer_words, progress_words
 from vnuma.report.page.page import Part, filled, verdict_rows, vm_parts, write_file
 from vnuma.report.published.published_comparison import comparison_caution
 from vnuma.store.rows import Vm
+from vnuma.words.percent import percent_text
 from vnuma.words.provenance import banner
 
 ReportFormat = Literal["html", "markdown", "png", "pdf"]
@@ -141,13 +143,21 @@ def sheet_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Block]:
     yield "note", scope(loaded, vm, analysis)
     if analysis.points:
         yield [differences_figure(all_sizes(analysis), analysis, key="forest", width=360).svg]
+        band = percent_text(analysis.margin)
+        yield (
+            "note",
+            f"Lines: 95% intervals for all arms together. Shaded: within {band}, too small to matter.",
+        )
     arms = topologies_of(loaded, vm)
     if arms:
         yield "head", "Topologies as asked for, predicted and seen"
         yield [_titled(drawing(arm, key=f"arm-{n}").svg, arm.arm) for n, arm in enumerate(arms[:_MOST_DRAWN])]
     if len(arms) > _MOST_DRAWN:
         yield "note", f"{len(arms) - _MOST_DRAWN} more arms: see the HTML report."
+    if arms:
+        yield "note", "A box is a node, as wide as its vCPUs. Dashed: predicted; dotted: parts on the host."
     yield "head", "How far this goes"
+    yield "note", f"A check raises an alarm where p is below {ALARM}."
     for item in limit_statements(loaded, vm, analysis):
         yield "text", f"{item.kind}: {item.what} {item.text}"
     yield "note", f"vnuma {run.product_version}, run {loaded.label}"

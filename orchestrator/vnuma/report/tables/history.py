@@ -16,13 +16,16 @@ from vnuma.words.provenance import kind
 _SURROUNDINGS = ("VM", "Host", "ESXi", "BIOS", "SQL Server")
 
 
-def study_history(store: Store, study: str) -> GridTable:
-    """Every run of the study, oldest first; a surrounding that changed is marked with *.
+def study_history(store: Store, named: str) -> GridTable:
+    """Every run of a study, oldest first; a surrounding that changed is marked with *. A run, or `latest`,
+    names its study.
 
     Differences are from each run's own reference, with 95% intervals. Raises InputError without any run.
     """
     with store.read() as connection:
-        names = [run.name for run in runs.measuring_runs(connection) if run.study_name == study]
+        found = runs.measuring_runs(connection)
+    study = next((run.study_name for run in reversed(found) if named in (run.name, "latest")), named)
+    names = [run.name for run in found if run.study_name == study]
     if not names:
         raise InputError(f"The store has no run of a study '{study}'.", fix="vnuma status lists the runs.")
     return history_of([load_run(store, name) for name in names], study)
