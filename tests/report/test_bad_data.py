@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
-from tests.report.build import LABELS, Lost, Story, noisy, study_text
+from tests.report.build import ARMS, LABELS, Lost, Story, noisy, study_text
 from vnuma.report.charts.pictures import pictures
 from vnuma.report.export.results import document
 from vnuma.report.model.model import LoadedRun
+from vnuma.report.page.page import vm_parts
 from vnuma.report.page.render import page_text
 from vnuma.report.tables.paper_table import paper_table
 from vnuma.report.terminal.run_text import as_text
@@ -24,36 +26,25 @@ INVALID = {cell: (Lost(Outcome.INVALID, "topology_mismatch", "1 vNUMA node, not 
 
 
 @pytest.mark.parametrize(
-    ("story", "words", "caution"),
+    ("story", "caution"),
     [
-        (
-            Story(text=SMALL, given_up=REFERENCE),
-            "the reference arm 1x16 has no valid cell",
-            "reference_missing",
-        ),
-        (Story(text=SMALL, given_up=ALL, lost=INVALID), "no cell gave a valid measurement", "no_data"),
-        (
-            Story(text=study_text(sizes="500", forms="client", blocks=1)),
-            "too few boots (1 of 6)",
-            "too_few_boots",
-        ),
+        (Story(text=SMALL, given_up=REFERENCE), "reference_missing"),
+        (Story(text=SMALL, given_up=ALL, lost=INVALID), "no_data"),
+        (Story(text=study_text(sizes="500", forms="client", blocks=1)), "too_few_boots"),
     ],
     ids=["no reference", "all cells invalid", "one block"],
 )
-def test_every_output_says_what_is_missing(loaded: Load, story: Story, words: str, caution: str) -> None:
+def test_no_output_makes_a_figure_up(loaded: Load, story: Story, caution: str) -> None:
     """Terminal, page, JSON and pictures; no verdict that needs data, no interval, no recommendation."""
     run = loaded(story)
-    text, page, found = as_text(run), page_text(run), document(run)
+    found = document(run)
+    shown = [as_text(run), page_text(run), *(picture.svg for picture in pictures(run))]
 
-    assert caution in {item["id"] for item in found["warnings"]}
+    assert {caution} <= {item["id"] for item in found["warnings"]}
     assert found["recommended"][0]["arms"] == []
     assert {arm["verdict"] for arm in found["arms"]} <= {"too few boots"}
     assert all(arm["ratio"] is None or arm["provisional"] for arm in found["arms"])
-    assert not any(word in text for word in ("equivalent within", "slower by", "faster by", "nan"))
-    assert "nan%" not in page
-    for picture in pictures(run):
-        assert "NaN" not in picture.svg
-    assert words in " ".join(text.split()).lower()
+    assert [text for text in shown if re.search(r"\bnan\b", text, re.IGNORECASE)] == []
 
 
 def test_a_size_without_a_time_makes_its_cell_missing(loaded: Load) -> None:
@@ -65,13 +56,15 @@ def test_a_size_without_a_time_makes_its_cell_missing(loaded: Load) -> None:
 
     run = loaded(Story(text=study_text(forms="client"), ms=ms))
     (analysis,) = run.result.primary
-
     (missing,) = analysis.missing
+    (part,) = vm_parts(run)
+
     assert (missing.label, missing.block) == ("4x4", 2)
-    assert "the median at size 500 is 0 ms" in missing.reason
-    assert "4x4 in block 2" in page_text(run)
-    boots = {arm.arm: arm.contrast.boots for arm in analysis.arms}
-    assert boots == {"2x8": 6, "4x4": 5, "8x2": 6, "16x1": 6}
+    assert part["missing"] == [f"4x4 in block 2: {missing.outcome}, {missing.reason}"]
+    assert {arm.arm: arm.contrast.boots for arm in analysis.arms} == {
+        **dict.fromkeys(ARMS[1:], 6),
+        "4x4": 5,
+    }
 
 
 def test_tables_of_an_arm_without_boots_have_no_number(loaded: Load) -> None:

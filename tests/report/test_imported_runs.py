@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,24 @@ from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.page.render import write_report
 from vnuma.store import cells, leases, runs
 from vnuma.store.open import Store, open_store
+
+EARLIER = """
+UPDATE vm SET restored_at = NULL, restore_outcome = NULL;
+UPDATE lease SET run_id = (SELECT max(id) FROM run), holder = 'x@y', taken_at = '2026-11-17T20:45:10.000000Z';
+UPDATE cell SET state = 'claimed' WHERE id = (SELECT min(id) FROM cell);
+INSERT INTO fact (run_id, scope, key, value_json, at)
+    SELECT id, 'imported', 'archive', '{"file":"other.vnuma.zip"}', created_at FROM run;
+ALTER TABLE audit DROP COLUMN outcome;
+ALTER TABLE audit DROP COLUMN home;
+ALTER TABLE vm DROP COLUMN node;
+DROP TABLE site;
+DROP INDEX fact_run_scope_ix;
+DROP INDEX fact_vm_scope_ix;
+CREATE INDEX fact_run_id_ix ON fact (run_id);
+UPDATE vnuma_schema_version SET version_num = '0006';
+DELETE FROM schema_history WHERE revision > '0006';
+"""
+"""What makes a store that of schema 0006, into which its product imported a run at work."""
 
 
 @pytest.fixture
@@ -37,30 +58,9 @@ def poisoned(exported: tuple[Store, LoadedRun, Path], tmp_path: Path, trap: Path
     content = exported[0].place.path.read_bytes()
     path = tmp_path / "poisoned.db"
     path.write_bytes(content)
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE run SET inventory = ?, state = 'running'", (str(trap),))
-    connection.execute("UPDATE vm SET restored_at = NULL, restore_outcome = NULL")
-    connection.execute(
-        "UPDATE lease SET run_id = (SELECT max(id) FROM run), holder = 'x@y', "
-        "taken_at = '2026-11-17T20:45:10.000000Z'"
-    )
-    connection.execute("UPDATE cell SET state = 'claimed' WHERE id = (SELECT min(id) FROM cell)")
-    connection.execute(
-        "INSERT INTO fact (run_id, scope, key, value_json, at) SELECT id, 'imported', 'archive', "
-        '\'{"file":"other.vnuma.zip"}\', '
-        "created_at FROM run"
-    )
-    connection.execute("ALTER TABLE audit DROP COLUMN outcome")
-    connection.execute("ALTER TABLE audit DROP COLUMN home")
-    connection.execute("ALTER TABLE vm DROP COLUMN node")
-    connection.execute("DROP TABLE site")
-    connection.execute("DROP INDEX fact_run_scope_ix")
-    connection.execute("DROP INDEX fact_vm_scope_ix")
-    connection.execute("CREATE INDEX fact_run_id_ix ON fact (run_id)")
-    connection.execute("UPDATE vnuma_schema_version SET version_num = '0006'")
-    connection.execute("DELETE FROM schema_history WHERE revision > '0006'")
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE run SET inventory = ?, state = 'running'", (str(trap),))
+        connection.executescript(EARLIER)
     return open_store(f"sqlite:///{path}")
 
 
@@ -71,10 +71,9 @@ def test_restore_leaves_an_earlier_products_import_alone(poisoned: Store, tmp_pa
         assert runs.get_run(connection, "quick.1").inventory is None
         assert leases.get_lease(connection, "vc/sql16") is None
     assert restore_leftovers(poisoned, RestoreRequest()).problems == []
-    with pytest.raises(InputError, match="sql16"):
-        restore_leftovers(poisoned, RestoreRequest(["sql16"]))
-    with pytest.raises(InputError, match="was imported"):
-        restore_leftovers(poisoned, RestoreRequest(run="quick.1"))
+    for asked in (RestoreRequest(["sql16"]), RestoreRequest(run="quick.1")):
+        with pytest.raises(InputError):
+            restore_leftovers(poisoned, asked)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -87,17 +86,25 @@ def test_nothing_takes_an_imported_run_up(
     with poisoned.read() as connection:
         run = runs.get_run(connection, "quick.1")
         (vm,) = leases.vms_of_run(connection, run.id)
-    for attempt in (leases.take_lease, leases.raise_token):
-        with pytest.raises(InputError, match="was imported"), poisoned.write() as connection:
-            attempt(connection, vm.vm_key, run.id, "me")
-    with pytest.raises(InputError, match="was imported"):
-        open_run(run.name, url)
-    with pytest.raises(InputError, match="was imported"):
-        reopen(poisoned, run.name)
-    with pytest.raises(InputError, match="was imported"):
-        differences_now(poisoned, run, vm, trap)
-    with pytest.raises(InputError, match="no baseline"):
-        find_baseline(poisoned, vm.name, None)
+
+    def leased(take: Callable[..., object]) -> None:
+        with poisoned.write() as connection:
+            take(connection, vm.vm_key, run.id, "me")
+
+    refused = []
+    for attempt in (
+        partial(leased, leases.take_lease),
+        partial(leased, leases.raise_token),
+        partial(open_run, run.name, url),
+        partial(reopen, poisoned, run.name),
+        partial(differences_now, poisoned, run, vm, trap),
+        partial(find_baseline, poisoned, vm.name, None),
+    ):
+        with pytest.raises(InputError) as caught:
+            attempt()
+        refused.append(caught.value.what.partition(" was imported")[1])
+
+    assert refused == [" was imported"] * 5 + [""]  # of a VM without a baseline there is nothing to restore
     assert not (tmp_path / "sprung").exists()
     assert load_run(poisoned, "quick.1").label == "quick.1 (from other.vnuma.zip)"
 
@@ -109,17 +116,14 @@ def test_no_file_is_written_outside_for_a_stored_name(
     """A store may hold such a name already: report and export ask for a file name instead."""
     path = tmp_path / "stored.db"
     path.write_bytes(exported[0].place.path.read_bytes())
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE run SET name = ?", (f"{tmp_path}{name}" if name[0] == "/" else name,))
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE run SET name = ?", (f"{tmp_path}{name}" if name[0] == "/" else name,))
     inside = tmp_path / "in" / "side"
     inside.mkdir(parents=True)
     monkeypatch.chdir(inside)
     loaded = load_run(open_store(f"sqlite:///{path}"), "latest")
     before = set(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match="-o FILE"):
-        write_report(loaded, None, "html")[0]
-    with pytest.raises(InputError, match="-o FILE"):
-        default_path(loaded)
+    for write in (lambda: write_report(loaded, None, "html"), lambda: default_path(loaded)):
+        with pytest.raises(InputError, match="-o FILE"):
+            write()
     assert set(tmp_path.rglob("*")) == before

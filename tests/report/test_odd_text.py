@@ -14,14 +14,14 @@ from vnuma.report.model.model import LoadedRun
 def test_a_control_character_does_not_end_the_process() -> None:
     """vl-convert aborts for one: it is drawn as what it is called."""
     chart = layer([{"arm": "2x8\x1b", "ms": 1}], {"type": "point"}, x=quantity("ms"), y=name_of("arm"))
-    assert "2x8\\x1b" in draw(chart, key="k", title="t", words="w").svg
+    assert draw(chart, key="k", title="t", words="w").svg.count("2x8\\x1b") == 1
 
 
 def test_a_title_may_look_like_a_colour(loaded: Callable[[Story], LoadedRun]) -> None:
     """`var(--x)` is a name of the style sheet's kind; a title may have it all the same."""
     text = study_text(sizes="500", forms="client").replace("Dakic 2019, Table 1", "var(--x)")
-    drawn = list(pictures(loaded(Story(text=text))))
-    assert any("var(--x)" in picture.svg for picture in drawn)
+    run = loaded(Story(text=text))
+    assert [picture.name for picture in pictures(run) if picture.svg.count("var(--x)")] != []
 
 
 def test_a_chart_that_cannot_be_drawn_says_so_in_its_place() -> None:
@@ -29,10 +29,11 @@ def test_a_chart_that_cannot_be_drawn_says_so_in_its_place() -> None:
     points = layer([{"ms": 1}], {"type": "point"}, x=quantity("ms"))
     broken = {**points, "transform": [{"calculate": "no such expression", "as": "x"}]}
 
-    instead = draw(broken, key="k", title="its title", words="its words")
-    assert "could not be drawn" in instead.svg
-    assert "its title" in instead.svg
-    assert "could not be drawn" not in draw(points, key="k", title="t", words="w").svg
+    shown = [draw(one, key="k", title="its title", words="w").svg for one in (broken, points)]
+    assert [(svg.count("could not be drawn"), svg.count("its title") > 0) for svg in shown] == [
+        (1, True),
+        (0, True),
+    ]
 
 
 def test_a_picture_that_ends_its_process_costs_that_picture(tmp_path: Path) -> None:
@@ -43,4 +44,4 @@ def test_a_picture_that_ends_its_process_costs_that_picture(tmp_path: Path) -> N
 
     written = {path.name for path in tmp_path.iterdir()}
     assert {"before.png", "before.pdf", "after.png", "after.pdf", "huge.svg", "huge.png.txt"} <= written
-    assert "huge.png" not in written
+    assert not (tmp_path / "huge.png").exists()

@@ -49,16 +49,15 @@ def test_nothing_can_be_changed(open_site: str, method: str) -> None:
     assert asked(open_site, "/", method).status == 405
 
 
-def test_every_answer_says_what_a_browser_may_do(open_site: str) -> None:
+@pytest.mark.parametrize("path", ["/", "/nix", "/runs/nix", "/metrics"])
+def test_every_answer_says_what_a_browser_may_do(open_site: str, path: str) -> None:
     """Scripts and styles of this server alone, no frames, nothing kept."""
-    for path in ("/", "/nix", "/runs/nix", "/metrics"):
-        headers = asked(open_site, path).headers
-        policy = headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "frame-ancestors 'none'" in policy
-        assert "unsafe" not in policy
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["cache-control"] == "no-store"
+    headers = asked(open_site, path).headers
+    policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
+
+    assert (policy["default-src"], policy["frame-ancestors"]) == ("'none'", "'none'")
+    assert not [rule for rule in policy.values() if re.search("unsafe|http|\\*", rule)]
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
 
 
 def test_a_name_that_is_not_this_machine_s_is_refused(open_site: str) -> None:
@@ -162,15 +161,17 @@ def test_tls_with_a_token(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [{}, {"token": TOKEN}, {"tls": (Path(__file__), Path(__file__))}])
 def test_an_address_of_others_needs_tls_and_proof(host: str, given: dict[str, object]) -> None:
     """Neither is enough alone; what to give is named."""
-    with pytest.raises(UsageError, match="TLS and a token") as refused:
+    with pytest.raises(UsageError) as refused:
         Access(host, **given).require_safe()  # type: ignore[arg-type]
-    assert "--certificate" in (refused.value.fix or "")
+    assert re.findall(r"--certificate|--token-file", str(refused.value.fix)) == [
+        "--certificate",
+        "--token-file",
+    ]
 
 
 def test_the_verb_refuses_before_it_reads_anything() -> None:
     """A mistake on the command line: exit 2."""
-    ran = vnuma_here("serve", "--host", "0.0.0.0")
-    assert (ran.code, "--token-file" in ran.err) == (2, True)
+    assert vnuma_here("serve", "--host", "0.0.0.0").code == 2
 
 
 def test_a_machine_without_a_store_is_served_what_needs_none(tmp_path: Path) -> None:
@@ -184,18 +185,13 @@ def test_a_machine_without_a_store_is_served_what_needs_none(tmp_path: Path) -> 
         answers = [asked(address[0], page) for page in ("/what-if/", "/", "/nix")]
         served.terminate()
     assert [answer.status for answer in answers] == [200, 503, 503]
-    assert "vnuma run STUDY" in answers[1].text
     assert vnuma_here("serve", "--store", f"sqlite:///{tmp_path}/nix.db").code == 9
 
 
-def test_a_token_that_can_be_guessed_is_refused() -> None:
-    """Too short."""
+def test_secrets_that_protect_nothing_are_errors_of_input(tmp_path: Path) -> None:
+    """A token that can be guessed, and a key that does not belong to its certificate."""
+    pem, other = self_signed(tmp_path, "site"), self_signed(tmp_path, "other")
     with pytest.raises(InputError, match="fewer than 16"):
         Access(token="secret").require_safe()
-
-
-def test_a_key_that_does_not_belong_is_an_error_of_input(tmp_path: Path) -> None:
-    """Not a traceback."""
-    pem, other = self_signed(tmp_path, "site"), self_signed(tmp_path, "other")
     with pytest.raises(InputError, match="cannot be used"):
         server_of(new_store(tmp_path / "vnuma.db"), Access(tls=(pem, other)))

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 from tests.report.build import build, story, study_text
 from tests.support.stores import new_store
 from vnuma.analysis.between_runs import heterogeneity, pool
-from vnuma.analysis.compare import Contrast
+from vnuma.analysis.compare import Contrast, Interval
 from vnuma.analysis.outliers import OddCell
 from vnuma.analysis.verdict import Label, Rules
 from vnuma.cli.main import app
@@ -54,9 +55,27 @@ def runs(store: Store) -> dict[str, LoadedRun]:
     return {name: load_run(store, build(store, one).name) for name, one in STORIES.items()}
 
 
+CONTRADICT = "slower in 3, faster in 1: they contradict each other, and no single answer holds"
+AGREEING = ("slower", "slower too", "slower as well")
+
+
 def pooled(runs: dict[str, LoadedRun], *names: str) -> Pool:
     """Those of them together."""
     return pool_runs([runs[name] for name in names])
+
+
+def arm_of(runs: dict[str, LoadedRun], *names: str, arm: str = "4x4") -> dict[str, Any]:
+    """One arm of their summary, in the JSON document."""
+    found: dict[str, Any] = next(
+        one for one in json.loads(as_json(pooled(runs, *names)))["arms"] if one["arm"] == arm
+    )
+    return found
+
+
+def limit(interval: Interval | None) -> list[float]:
+    """Its limits, as logarithms."""
+    assert interval is not None
+    return [math.log(interval.low), math.log(interval.high)]
 
 
 def contrasts(means: list[float], generator: np.random.Generator) -> list[Contrast]:
@@ -77,12 +96,8 @@ def test_the_summary_is_students_t_over_runs() -> None:
     wide = stats.t.ppf(0.975, 3) * np.std(means, ddof=1) * math.sqrt(1 + 1 / 4)
 
     assert found.verdict is not None
-    assert found.verdict.interval is not None
-    assert found.prediction is not None
-    assert [math.log(found.verdict.interval.low), math.log(found.verdict.interval.high)] == pytest.approx(
-        [expected.low, expected.high], abs=1e-12
-    )
-    assert math.log(found.prediction.high) == pytest.approx(np.mean(means) + wide, abs=1e-12)
+    assert limit(found.verdict.interval) == pytest.approx([expected.low, expected.high], abs=1e-12)
+    assert limit(found.prediction)[1] == pytest.approx(np.mean(means) + wide, abs=1e-12)
 
 
 def test_runs_that_a_coarse_clock_rounds_alike_keep_its_error() -> None:
@@ -90,13 +105,10 @@ def test_runs_that_a_coarse_clock_rounds_alike_keep_its_error() -> None:
     rounded = 2 * 0.02**2 / 12
     run = Contrast("4x4", "4x4", 8, 0.02, None, None, (0.02,) * 8, rounded=rounded)
     found = pool("4x4", [run] * 3, 1, RULES)
-    width = stats.t.ppf(0.975, 2) * math.sqrt(rounded)
+    high = 0.02 + stats.t.ppf(0.975, 2) * math.sqrt(rounded)
 
     assert found.verdict is not None
-    assert found.verdict.interval is not None
-    assert found.prediction is not None
-    assert math.log(found.verdict.interval.high) == pytest.approx(0.02 + width)
-    assert math.log(found.prediction.high) == pytest.approx(0.02 + width)
+    assert [limit(found.verdict.interval)[1], limit(found.prediction)[1]] == pytest.approx([high] * 2)
     assert found.verdict.label is Label.UNDECIDED
 
 
@@ -111,48 +123,47 @@ def test_whether_runs_differ_is_welchs_f() -> None:
     assert (found.f, found.p) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
 
 
-def test_runs_that_agree_give_their_word_and_a_wider_range_for_one_more(runs: dict[str, LoadedRun]) -> None:
-    """4x4 is slower on each of three hosts; the page of figures says so with a row a run."""
-    found = pooled(runs, "slower", "slower too", "slower as well")
-    arm = next(one for one in found.arms if one.arm == "4x4")
-    text = as_text(found)
+@pytest.mark.parametrize(
+    ("names", "answer"),
+    [
+        (AGREEING, ("slower", 3, 18, "slower in all 3")),
+        ((*AGREEING, "faster"), ("undecided", 4, 24, CONTRADICT)),
+        # Without arms that left after four boots, only runs in which an arm was hard to decide would count.
+        (("left 1", "left 2", "left 3"), ("slower", 3, 12, "slower in all 3")),
+        # Two of three have verdicts: no summary.
+        (("slower", "slower too", "few"), (None, 2, 12, "slower in all 2")),
+    ],
+    ids=["agree", "contradict", "left early", "one without verdicts"],
+)
+def test_an_arm_of_many_runs_has_one_answer(
+    runs: dict[str, LoadedRun], names: tuple[str, ...], answer: tuple[object, ...]
+) -> None:
+    """What contradicts has none."""
+    arm = arm_of(runs, *names)
 
-    assert arm.verdict is not None
-    assert arm.verdict.label is Label.SLOWER
-    assert arm.prediction is not None
-    assert arm.prediction.high - arm.prediction.low > 0.01
-    assert "slower in all 3" in " ".join(text.split())
-    assert text.count("esx0") >= 3
-    assert [text.count(f"{unit.name} ") >= len(found.arms) for unit in found.units] == [True] * 3
-    assert text.startswith("SIMULATED")
+    assert tuple(arm[key] for key in ("verdict", "runs", "boots", "agreement")) == answer
+    assert (arm["ratio"] is None) == (arm["verdict"] is None)
 
 
-def test_runs_that_contradict_each_other_are_said_to(runs: dict[str, LoadedRun]) -> None:
-    """Slower on three hosts, faster on the fourth: no word over runs, and the heterogeneity is named."""
-    found = pooled(runs, "slower", "slower too", "slower as well", "faster")
-    arm = next(one for one in found.arms if one.arm == "4x4")
-    text = " ".join(as_text(found).split())
+def test_runs_that_differ_by_more_than_chance_are_measured_for_it(runs: dict[str, LoadedRun]) -> None:
+    """One more run may lie farther away than any interval of the mean; contradictions scatter most."""
+    agree, apart = (
+        {arm.arm: arm for arm in pooled(runs, *names).arms}["4x4"]
+        for names in (AGREEING, (*AGREEING, "faster"))
+    )
 
-    assert arm.verdict is not None
-    assert arm.verdict.label is Label.UNDECIDED
-    assert arm.heterogeneity is not None
-    assert arm.heterogeneity.sd > 0.02
-    assert "slower in 3, faster in 1: they contradict each other" in text
-    assert "runs differ by more than their own errors explain" in text
+    assert limit(agree.prediction)[1] - limit(agree.prediction)[0] > 0.01
+    assert apart.heterogeneity is not None
+    assert apart.heterogeneity.sd > 0.02
 
 
 def test_every_equivalent_states_what_could_have_gone_unseen(runs: dict[str, LoadedRun]) -> None:
-    """In one VM 0 of 6 boots, over the runs 0 of 18; without a summary that of a VM. As text and as JSON."""
-    found = pooled(runs, "slower", "slower too", "slower as well")
-    arm = next(one for one in json.loads(as_json(found))["arms"] if one["arm"] == "2x8")
-    alone = " ".join(as_text(pooled(runs, "slower", "slower too", "few")).split())
+    """In one VM 0 of 6 boots, over the runs 0 of 18."""
+    arm = arm_of(runs, *AGREEING, arm="2x8")
 
     assert (arm["verdict"], {one["verdict"] for one in arm["each"]}) == ("equivalent", {"equivalent"})
     assert arm["unseen_share"] == pytest.approx(1 - 0.05 ** (1 / 18))
     assert [one["unseen_share"] for one in arm["each"]] == pytest.approx([1 - 0.05 ** (1 / 6)] * 3)
-    assert "boots do not exclude that up to 16% are in a state" in " ".join(as_text(found).split())
-    assert "2x8: no summary" in alone
-    assert "in up to 40% of an arm's boots could have been missed" in alone
 
 
 @pytest.mark.parametrize(("slow_in", "word"), [(1, Label.EQUIVALENT), (3, Label.UNDECIDED)])
@@ -175,26 +186,24 @@ def test_boots_in_another_state_are_counted_over_all_runs(slow_in: int, word: La
 
 def test_what_varies_is_what_surrounds_the_vm(runs: dict[str, LoadedRun]) -> None:
     """Hosts are listed; what the cells took is not, though no two runs agree in it."""
-    names = ("slower", "slower too", "slower as well")
     took = [
         replace(run, attempts=tuple(replace(one, timings={"measure": took}) for one in run.attempts))
-        for took, run in enumerate(map(runs.__getitem__, names), start=1)
+        for took, run in enumerate((runs[name] for name in AGREEING), start=1)
     ]
     found = pool_runs(took)
 
-    assert list(found.varies) == ["Host, Name"]
-    assert "esx02 (" in as_text(found)
+    assert {name: list(values) for name, values in found.varies.items()} == {
+        "Host, Name": ["esx01", "esx02", "esx03"]
+    }
 
 
 def test_a_run_without_enough_boots_is_left_out_and_named(runs: dict[str, LoadedRun]) -> None:
-    """Two of three have verdicts: no summary, and the reason."""
-    found = pooled(runs, "slower", "slower too", "few")
-    document = json.loads(as_json(found))
+    """With the reason; nor has an arm that left early an interval for one look alone."""
+    left_out = [unit.left_out for unit in pooled(runs, "slower", "slower too", "few").units]
+    each = arm_of(runs, "left 1", "left 2", "left 3")["each"]
 
-    assert [unit.left_out for unit in found.units] == ["", "", "no arm has the boots that a verdict needs"]
-    assert {arm["ratio"] for arm in document["arms"]} == {None}
-    assert {arm["runs"] for arm in document["arms"]} == {2}
-    assert "no summary, 2 of 3 VMs" in " ".join(as_text(found).split())
+    assert left_out == ["", "", "no arm has the boots that a verdict needs"]
+    assert {one["unadjusted_95"] for one in each} == {None}
 
 
 @pytest.mark.parametrize(
@@ -216,23 +225,12 @@ def test_what_cannot_be_pooled_is_refused(
 
 
 def test_the_command_prints_both_formats(runs: dict[str, LoadedRun], store: Store) -> None:
-    """The same verdict as text and as JSON."""
-    names = [runs[name].run.name for name in ("slower", "slower too", "slower as well")]
+    """The same summary as text, with a row of each arm for each run, and as JSON."""
+    names = [runs[name].run.name for name in AGREEING]
     arguments = ["compare", *names, "--store", f"sqlite:///{Path(str(store.place))}"]
-    shown = CliRunner().invoke(app, arguments)
-    document = json.loads(CliRunner().invoke(app, [*arguments, "--format", "json"]).stdout)
-    slowed = next(arm for arm in document["arms"] if arm["arm"] == "4x4")
+    found = pooled(runs, *AGREEING)
 
-    assert shown.exit_code == 0
-    assert "4x4: over runs slower by" in shown.stdout
-    assert (slowed["verdict"], slowed["runs"], len(slowed["each"])) == ("slower", 3, 3)
-
-
-def test_an_arm_that_left_after_four_boots_counts(runs: dict[str, LoadedRun]) -> None:
-    """Without such arms, only runs in which an arm was hard to decide would be summarised."""
-    found = pooled(runs, "left 1", "left 2", "left 3")
-    (arm,) = (arm for arm in json.loads(as_json(found))["arms"] if arm["arm"] == "4x4")
-
-    assert (arm["runs"], arm["boots"], arm["agreement"]) == (3, 12, "slower in all 3")
-    assert all(each["unadjusted_95"] is None for each in arm["each"])
-    assert as_text(found).count(f"{found.units[0].name} ") == len(found.arms)
+    assert as_text(found).startswith("SIMULATED")
+    assert [as_text(found).count(f"{unit.name} ") for unit in found.units] == [len(found.arms)] * 3
+    assert CliRunner().invoke(app, arguments).stdout == as_text(found)
+    assert CliRunner().invoke(app, [*arguments, "--format", "json"]).stdout == as_json(found)

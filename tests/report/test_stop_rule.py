@@ -8,19 +8,19 @@ import pytest
 import sqlalchemy
 
 from tests.report.build import Story, build, noisy, study_text
-from vnuma.analysis.wording import sentence
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.verdict import Label
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.engine.run.next_cell import LOOKS, ask_stop_rule, peek_next_cell
-from vnuma.engine.run.progress import progress_of
+from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.report.model.methods import methods
-from vnuma.report.model.model import load_run
+from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.model.trust import effective_count
 from vnuma.report.model.words import answer_words
 from vnuma.report.page.render import page_text
-from vnuma.report.terminal.run_text import as_text
 from vnuma.store import attempts, facts, leases
 from vnuma.store.cells import cells_of_run
 from vnuma.store.open import Store
@@ -56,37 +56,82 @@ def settled(context: VmContext) -> str | None:
     return ask_stop_rule(context, following)
 
 
-@pytest.mark.parametrize(("cells", "ends"), [(30, False), (35, False), (36, True), (37, False)])
-def test_it_ends_after_a_complete_block_and_not_before_the_sixth(
-    store: Store, cells: int, ends: bool
-) -> None:
-    """A quiet host: nothing after block 5, nothing inside block 6 or 7, the end after block 6."""
-    context = begun(store, PRECISE, cells)
+DECIDED = study_text(blocks=6, sizes="500", forms="client").replace(
+    "blocks: 6", "stop: decided, max_blocks: 12"
+)
+LOOK_4 = "decided after block 4"
 
-    assert bool(settled(context)) is ends
+
+HOURS = DECIDED.replace("max_blocks: 12", "max_blocks: 12, max_hours: 0.0000001")
+THREE = DECIDED.replace("2x8, ", "")
+
+
+def left(store: Store, context: VmContext) -> dict[str, str | None]:
+    """For each label with cells left out, why."""
+    with store.read() as connection:
+        planned = cells_of_run(connection, context.run.id, context.vm.id)
+    return {cell.label: cell.reason for cell in planned if cell.state == "skipped"}
+
+
+def seen(store: Store, context: VmContext) -> tuple[LoadedRun, Analysis, Progress]:
+    """The run as reports and `status` see it."""
+    loaded = load_run(store, context.run.name)
+    with store.read() as connection:
+        return loaded, loaded.result.primary[0], progress_of(connection, context.run.name)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "sd", "rule"),
+    [
+        (PRECISE, 30, 0.001, None),
+        (PRECISE, 35, 0.001, None),
+        (PRECISE, 36, 0.001, "precise"),
+        (PRECISE, 37, 0.001, None),
+        (PRECISE, 36, 0.02, None),
+        (
+            study_text(sizes="500", forms="client").replace("blocks: 6", "blocks: 6, max_hours: 0.0000001"),
+            6,
+            0.001,
+            "max_hours",
+        ),
+        (DECIDED, 18, 0.001, None),
+        (DECIDED, 24, 0.001, None),
+        (THREE, 20, 0.001, "decided"),
+        (HOURS, 24, 0.001, "max_hours"),
+    ],
+    ids=[
+        *("quiet, block 5", "inside block 6", "after block 6", "inside block 7", "noisy", "hours"),
+        *("before the first look", "an open arm", "every arm decided", "hours with an open arm"),
+    ],
+)
+def test_a_run_ends_between_blocks_by_its_declared_rule_alone(
+    store: Store, text: str, cells: int, sd: float, rule: str | None
+) -> None:
+    """Not before the sixth block by precision, and not inside a block; each look is stored."""
+    context = begun(store, text, cells, sd)
+    columns = 5 if text == THREE else 6
+
+    assert (settled(context) or "").partition(":")[0] == (rule or "")
     with store.read() as connection:
         looks = facts.facts_of_run(connection, context.run.id, LOOKS)
-    assert [look.key for look in looks] == ([f"before block {cells // 6 + 1}"] if cells % 6 == 0 else [])
+    assert [look.key for look in looks] == (
+        [f"before block {cells // columns + 1}"] if cells % columns == 0 else []
+    )
 
 
-def test_what_it_left_out_is_no_gap_and_every_report_says_so(store: Store) -> None:
-    """144 cells were planned: 36 are all there are, none comes any more, and table and methods tell why."""
+def test_what_it_left_out_is_no_gap(store: Store) -> None:
+    """144 cells were planned: 36 are all there are, none comes any more, and the methods tell why."""
     context = begun(store, PRECISE, 36)
     reason = settled(context)
+    loaded, analysis, progress = seen(store, context)
+    count = effective_count(loaded, context.vm)
 
-    assert reason is not None
-    assert reason.startswith("precise: after 6 blocks every 95% half-width is at most 1% (widest 0.")
+    assert (reason or "").startswith("precise: after 6 blocks every 95% half-width is at most 1% (widest 0.")
     assert peek_next_cell(context) is None
-    with store.read() as connection:
-        progress = progress_of(connection, context.run.name)
     assert (progress.valid, progress.total, progress.blocks) == (36, 36, 6)
-    loaded = load_run(store, context.run.name)
-    (analysis,) = loaded.result.primary
     assert (analysis.ended_by, analysis.blocks_not_begun) == (reason, 0)
-    assert "Ended by its rule: precise: after 6 blocks" in " ".join(as_text(loaded).split())
-    assert "at most 24 blocks. It ended by this rule: precise" in methods(loaded, context.vm, analysis)
-    assert "For each of the 36 cells (36 valid)" in methods(loaded, context.vm, analysis)
-    assert effective_count(loaded, context.vm).words == "36 of 36 cells effective as intended"
+    assert (count.planned, count.as_intended) == (36, 36)
+    assert methods(loaded, context.vm, analysis).count(f"It ended by this rule: {reason}.") == 1
 
 
 def test_an_arm_that_the_plan_left_out_keeps_no_run_going(store: Store) -> None:
@@ -99,25 +144,7 @@ def test_an_arm_that_the_plan_left_out_keeps_no_run_going(store: Store) -> None:
         connection.execute(sqlalchemy.text(f"DELETE FROM attempt WHERE id IN {its}"))
         connection.execute(sqlalchemy.text("DELETE FROM cell WHERE label = '16x1'"))
 
-    reason = settled(context)
-
-    assert reason is not None
-    assert reason.startswith("precise: after 6 blocks")
-
-
-def test_a_noisy_host_continues(store: Store) -> None:
-    """Wide intervals after block 6, whatever they say: 24 blocks may be run."""
-    assert settled(begun(store, PRECISE, 36, sd=0.02)) is None
-
-
-def test_hours_end_it_before_a_block_that_would_pass_them(store: Store) -> None:
-    """The average block so far, once more, would be too long; with fixed blocks too."""
-    text = study_text(sizes="500", forms="client").replace("blocks: 6", "blocks: 6, max_hours: 0.0000001")
-
-    reason = settled(begun(store, text, 6))
-
-    assert reason is not None
-    assert reason.startswith("max_hours: ")
+    assert (settled(context) or "").startswith("precise: after 6 blocks")
 
 
 @pytest.mark.parametrize(("blocks", "ends"), [(0.6, False), (0.4, True)])
@@ -134,28 +161,35 @@ def test_hours_count_the_arms_that_are_still_there(store: Store, blocks: float, 
     assert (reason is not None) is ends
 
 
-DECIDED = study_text(blocks=6, sizes="500", forms="client").replace(
-    "blocks: 6", "stop: decided, max_blocks: 12"
+@pytest.mark.parametrize(
+    ("cells", "gone", "arms"),
+    [
+        (24, (), ("4x4", "8x2", "16x1")),
+        (24, ("16x1", 1), ("2x8", "4x4", "8x2")),  # the block is finished all the same
+        (6, ("16x1", 1), ()),
+        (18, (), ()),
+    ],
+    ids=["block 4", "with a cell given up", "block 1", "block 3"],
 )
-LOOK_4 = "decided after block 4"
+def test_arms_leave_after_the_block_that_decides_them(
+    store: Store, cells: int, gone: tuple[str, int] | tuple[()], arms: tuple[str, ...]
+) -> None:
+    """Their cells are left out, the run goes on; asked again after a kill it says and writes the same."""
+    context = begun(store, DECIDED, cells, given_up=frozenset({gone} if gone else ()))
+
+    for _ in range(2):
+        assert settled(context) is None
+        assert left(store, context) == dict.fromkeys(arms, "decided after block 4")
 
 
-def left(store: Store, context: VmContext) -> dict[str, str | None]:
-    """For each label with cells left out, why."""
-    with store.read() as connection:
-        planned = cells_of_run(connection, context.run.id, context.vm.id)
-    return {cell.label: cell.reason for cell in planned if cell.state == "skipped"}
-
-
-def test_arms_leave_and_the_others_go_on(store: Store) -> None:
-    """After block 4 three arms have a verdict: their cells are given up, the rest of the run is not."""
+def test_a_look_is_stored_with_what_it_decided(store: Store) -> None:
+    """Three arms leave: 24 boots are made, and of 8 more blocks three columns are left."""
     context = begun(store, DECIDED, 24)
-
-    assert settled(context) is None
-    assert left(store, context) == dict.fromkeys(("4x4", "8x2", "16x1"), LOOK_4)
+    settled(context)
+    _, _, progress = seen(store, context)
     with store.read() as connection:
-        progress = progress_of(connection, context.run.name)
         (look,) = facts.facts_of_run(connection, context.run.id, LOOKS)
+
     assert (progress.valid, progress.total, progress.vms[0].ended_by) == (24, 24 + 8 * 3, None)
     assert isinstance(look.value, dict)
     assert look.value["decided"] == {
@@ -165,91 +199,28 @@ def test_arms_leave_and_the_others_go_on(store: Store) -> None:
     }
 
 
-def test_a_look_is_decided_by_the_stored_cells_alone(store: Store) -> None:
-    """Asked again after a kill between look and next block, it says and writes the same."""
-    context = begun(store, DECIDED, 24)
-    settled(context)
-    before = left(store, context)
-
-    assert settled(context) is None
-    assert left(store, context) == before
-
-
-def test_a_cell_that_was_given_up_holds_no_look_back(store: Store) -> None:
-    """Its block is finished all the same: the arms with four pairs leave after block 4."""
-    context = begun(store, DECIDED, 24, given_up=frozenset({("16x1", 1)}))
-
-    assert settled(context) is None
-    assert left(store, context) == dict.fromkeys(("2x8", "4x4", "8x2"), LOOK_4)
-
-
-def test_a_given_up_cell_of_the_first_block_ends_no_run(store: Store) -> None:
-    """After block 1 no arm has a verdict, with or without that cell."""
-    context = begun(store, DECIDED, 6, given_up=frozenset({("16x1", 1)}))
-
-    assert settled(context) is None
-    assert left(store, context) == {}
-
-
-def test_before_the_fourth_block_no_arm_leaves(store: Store) -> None:
-    """Three blocks decide nothing."""
-    context = begun(store, DECIDED, 18)
-
-    assert settled(context) is None
-    assert left(store, context) == {}
-
-
-def test_the_run_ends_when_every_arm_has_left(store: Store) -> None:
-    """Every arm is far from the reference: 24 boots of 72, all verdicts valid, no cell missing."""
-    context = begun(store, DECIDED.replace("2x8, ", ""), 20)
+@pytest.mark.parametrize(
+    ("text", "cells", "words", "boots"),
+    [
+        (THREE, 20, ("slower",) * 3, "Decided after 20 of at most 60 boots."),
+        (DECIDED, 24, ("undecided", "slower", "slower", "slower"), None),
+        (HOURS, 24, ("undecided", "slower", "slower", "slower"), "Ended after 24 of at most 72 boots."),
+    ],
+    ids=["every arm left", "stopped", "ended by its hours"],
+)
+def test_arms_that_left_keep_their_verdicts(
+    store: Store, text: str, cells: int, words: tuple[str, ...], boots: str | None
+) -> None:
+    """The open one is undecided, nothing is withheld or missing, and no ordinary p is on the page."""
+    context = begun(store, text, cells)
     reason = settled(context)
+    loaded, analysis, progress = seen(store, context)
+    answered = answer_words(loaded, analysis)
 
-    assert reason == "decided: every arm has its verdict after 4 blocks"
-    assert peek_next_cell(context) is None
-    loaded = load_run(store, context.run.name)
-    (analysis,) = loaded.result.primary
-    assert (analysis.ended_by, analysis.missing, analysis.withheld) == (reason, (), None)
-    assert {arm.verdict.label for arm in analysis.arms} == {"slower"}
-    with store.read() as connection:
-        assert progress_of(connection, context.run.name).vms[0].ended_by == reason
-
-
-def test_a_stopped_run_keeps_the_verdicts_that_it_has(store: Store) -> None:
-    """Arms that left keep theirs, the open one is undecided, and nothing is withheld."""
-    context = begun(store, DECIDED, 24)
-    settled(context)
-
-    loaded = load_run(store, context.run.name)
-    (analysis,) = loaded.result.primary
-    assert analysis.withheld is None
-    assert {arm.arm: str(arm.verdict.label) for arm in analysis.arms} == {
-        "2x8": "undecided",
-        **dict.fromkeys(("4x4", "8x2", "16x1"), "slower"),
-    }
-    assert "4 of 12 declared blocks are complete" in answer_words(loaded, analysis)
-    assert "; decided after block 4" in sentence(analysis.arms[1].verdict)
-    assert "blocks_not_begun" not in {caution.id for caution in analysis.cautions}
-
-
-def test_a_run_that_its_hours_ended_is_not_called_decided(store: Store) -> None:
-    """The rule ended it after block 4 with an open arm; 24 of 72 boots were made."""
-    context = begun(store, DECIDED.replace("max_blocks: 12", "max_blocks: 12, max_hours: 0.0000001"), 24)
-
-    assert (settled(context) or "").startswith("max_hours: ")
-    loaded = load_run(store, context.run.name)
-    (analysis,) = loaded.result.primary
-    assert {str(arm.verdict.label) for arm in analysis.arms} == {"slower", "undecided"}
-    assert answer_words(loaded, analysis).endswith("Ended after 24 of at most 72 boots.")
-
-
-def test_the_page_of_a_run_with_repeated_looks_has_no_ordinary_p(store: Store) -> None:
-    """Neither an unadjusted interval nor an adjusted p is shown, in its table or its JSON."""
-    context = begun(store, DECIDED.replace("2x8, ", ""), 20)
-    settled(context)
-    loaded = load_run(store, context.run.name)
-    (analysis,) = loaded.result.primary
-
-    page = page_text(loaded)
-
-    assert page.count("none: repeated looks") == len(analysis.arms)
-    assert answer_words(loaded, analysis).endswith("Decided after 20 of at most 60 boots.")
+    assert (analysis.ended_by, analysis.missing, analysis.withheld) == (reason or "", (), None)
+    assert progress.vms[0].ended_by == reason
+    assert tuple(str(arm.verdict.label) for arm in analysis.arms) == words
+    assert {arm.verdict.look for arm in analysis.arms if arm.verdict.label is Label.SLOWER} == {4}
+    assert not {caution.id for caution in analysis.cautions} & {"blocks_not_begun"}
+    assert boots is None or answered.endswith(boots)
+    assert page_text(loaded).count("none: repeated looks") == len(analysis.arms)
