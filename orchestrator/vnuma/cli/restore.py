@@ -43,6 +43,10 @@ def restore(
             "--from-audit", metavar="FILE", help="Without a store: undo the changes in this audit log."
         ),
     ] = None,
+    vm_only: Annotated[
+        bool,
+        typer.Option("--vm-only", help="Leave what the study's programs made: their machine is gone."),
+    ] = False,
     site: SiteOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be restored.")] = False,
     inventory: InventoryOption = None,
@@ -69,7 +73,9 @@ def restore(
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     where = find_inventory(inventory) if from_audit else inventory
     told = sys.stdout if dry_run else sys.stderr
-    wanted = RestoreRequest(vms or [], run, where, choice, lambda text: say(text, told), site, from_audit)
+    wanted = RestoreRequest(
+        vms or [], run, where, choice, lambda text: say(text, told), site, from_audit, vm_only
+    )
     # A lost store is created again: the audit log next to it, or marks on VMs, name what to restore.
     lost = bool(from_audit or inventory or audit_file(parse_place(store_url(store))).exists())
     opened = opened_store(store, create=lost)

@@ -63,6 +63,9 @@ class Reached(Protocol):
     def masked(self, text: str) -> str:
         """The text without the values of the run's secrets."""
 
+    def note(self, words: str) -> None:
+        """Write a line of the audit log."""
+
 
 class SystemUnderTest(Reached, Protocol):
     """What a workload sees of one boot of one arm."""

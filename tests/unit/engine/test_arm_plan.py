@@ -17,6 +17,7 @@ from vnuma.engine.preflight.plan import (
     plan_arm,
     same_nodes,
     same_to_the_guest,
+    shared_client_findings,
 )
 
 
@@ -36,6 +37,17 @@ def planned(*arms: Any, release: str = "6.0.0", workload: str = "cross_join", **
     )
     host = replace(host_of(release=release), advanced={})
     return [plan_arm(study, label, vm_of(), host) for label in study.labels]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "together", "found"),
+    [(["a"], True, 0), (["a", "a"], False, 0), (["a", "a"], True, 1), (["a", "b"], False, 1), ([], True, 0)],
+)
+def test_a_client_that_loads_several_vms_at_once_is_found(
+    hosts: list[str], together: bool, found: int
+) -> None:
+    """VMs of one host take turns, unless the study measures them together."""
+    assert len(list(shared_client_findings("driver", hosts, together=together))) == found
 
 
 def test_arms_that_differ_on_the_host_only_look_the_same_inside() -> None:

@@ -333,6 +333,7 @@ class Place:
 
     vm_key: str = field(default_factory=lambda: uuid4().hex)
     boot: str = ""
+    notes: list[str] = field(default_factory=list)
 
     @property
     def shell(self) -> Place:
@@ -350,14 +351,20 @@ class Place:
         """Without the secret."""
         return text.replace("s3cret", "***")
 
+    def note(self, words: str) -> None:
+        """Keep it."""
+        self.notes.append(words)
+
 
 def test_every_undo_is_tried_and_its_failure_shows_no_secret(tmp_path: Path) -> None:
     """A teardown that fails does not keep the next one from its work."""
     undo = ("echo s3cret >&2; exit 1", f"touch {tmp_path}/done", "echo again; exit 2")
+    place = Place()
     with pytest.raises(MeasurementFailed) as caught:
-        WORKLOAD.remove(Place(), COMMAND.model_copy(update={"study_teardown": undo}))
+        WORKLOAD.remove(place, COMMAND.model_copy(update={"study_teardown": undo}))
 
     assert (tmp_path / "done").exists()
+    assert place.notes == [f"study_teardown: {one.replace('s3cret', '***')}" for one in undo]
     assert "s3cret" not in str(caught.value)
     assert "again" in str(caught.value)
 

@@ -54,6 +54,8 @@ class VmContext:
     """The guest's shell by the connection of a play's task."""
     reached_by: Path | None = None
     """The inventory that a restore uses in place of the play's and the run's."""
+    vm_only: bool = False
+    """Whether a restore leaves what programs of the study made: their machine may be gone."""
 
     def fence(self) -> None:
         """Raise LeaseLost when the VM's lease has moved to another token."""

@@ -122,6 +122,10 @@ class CellSystem:
         """The text without the values of this play's secrets."""
         return masked(text)
 
+    def note(self, words: str) -> None:
+        """Write a line of the audit log."""
+        journal_of(self.context).note("program", words)
+
     @contextmanager
     def reached(self) -> Iterator[None]:
         """Work in the guest: with its SQL Server proven, and with the target locked for programs."""

@@ -315,13 +315,28 @@ def plan_all(
     client = None
     if work.client_host is not None and work.runs_programs:
         client = linux_facts_of([work.client_host], inventory, work)[work.client_host]
-        found = {name: list(own_client_findings(work.client_host, client, linux.get(name))) for name in on}
+        hosts = [shape.host.moid for shape in shapes.values()]
+        together = study.design.neighbours == "together"
+        shared = list(shared_client_findings(work.client_host, hosts, together=together))
+        found = {
+            name: [*own_client_findings(work.client_host, client, linux.get(name)), *shared] for name in on
+        }
     elif work.client_host is not None and shapes:
         found = client_findings(inventory, work.client_host, on)
     return {
         name: _plan(study, name, shapes.get(name), linux.get(name), client, found.get(name, []))
         for name in targets
     }
+
+
+def shared_client_findings(client: str, hosts: Sequence[str], *, together: bool) -> Iterator[Finding]:
+    """A client of VMs on these hosts that would load several at the same time."""
+    if len(hosts) > 1 and (together or len(set(hosts)) > 1):
+        yield Finding.warn(
+            WORKLOAD,
+            f"{client} would load several of {len(hosts)} VMs at once, and disturb each measurement.",
+            "Give each VM a study of its own, with its own client.",
+        )
 
 
 def own_client_findings(name: str, client: LinuxFacts, guest: LinuxFacts | None) -> Iterator[Finding]:

@@ -283,7 +283,7 @@ def has_guest(context: VmContext) -> bool:
     """
     if context.target.vcenter is None:
         return True
-    return context.study.workload.runs_programs and was_proven(context)
+    return not context.vm_only and context.study.workload.runs_programs and was_proven(context)
 
 
 def guest_edits(context: VmContext, choice: Choice) -> dict[str, Edit]:
@@ -351,6 +351,10 @@ class Leftover:
         """The text without secrets."""
         return masked(text)
 
+    def note(self, words: str) -> None:
+        """Write a line of the audit log, if that is possible: it must not prevent a restore."""
+        replace(journal_of(self.context), on_store_error=lambda _: None).note("program", words)
+
 
 def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, journal: Journal) -> Restored:
     """The result with the guest's part. Files first: they fill its memory, whatever its settings are.
@@ -413,13 +417,13 @@ def possibly_changed(name: str, error: Exception, again: str | None = None) -> N
 
 
 def context_in_store(
-    store: Store, run: Run, vm: Vm, inventory: Path, target: Target | None = None
+    store: Store, run: Run, vm: Vm, inventory: Path, target: Target | None = None, *, vm_only: bool = False
 ) -> VmContext:
     """A target of a run as the store has it, reached by this inventory; `target` if it was read there."""
     with store.read() as connection:
         study = study_of(connection, run)
     there = target or stored_target(inventory, vm.vm_key, vm.name)
-    return VmContext(store, run, study, vm, there, reached_by=inventory)
+    return VmContext(store, run, study, vm, there, reached_by=inventory, vm_only=vm_only)
 
 
 def find_baseline(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:

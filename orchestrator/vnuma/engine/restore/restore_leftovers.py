@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.locking import name_of
 from vnuma.engine.access.places import audit_file, home_folder
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.log import Journal, edits_of, read_audit_file, verify_file, verify_store
+from vnuma.engine.audit.log import Journal, edits_of, journal_of, read_audit_file, verify_file, verify_store
 from vnuma.engine.cell.dataset import DATABASE, dataset_exists
 from vnuma.engine.lease.baseline import DEADLINES, refuse_altered, written
 from vnuma.engine.lease.supervision import is_alive, stop_unless_worked_on
@@ -80,7 +80,7 @@ class RestoreRequest:
     """Which VMs to restore, and how; all that were left if neither names nor run are given.
 
     `say` hears of the progress. Only VMs of `site` are restored; None: the controller's own, and those named.
-    `log` is the audit log to restore from, instead of the store.
+    `log` is the audit log to restore from, instead of the store. `vm_only` leaves what programs have made.
     """
 
     names: Collection[str] = ()
@@ -90,6 +90,7 @@ class RestoreRequest:
     say: Callable[[str], None] = lambda _: None
     site: str | None = None
     log: Path | None = None
+    vm_only: bool = False
 
     def inventory_for(self, owner: Run) -> Path:
         """The given inventory, else the one that the run was started with."""
@@ -210,6 +211,9 @@ def _restore_left(
 def _settle(wanted: RestoreRequest, context: VmContext, done: Restored) -> str | None:
     """Settle the run of a restored VM. Returns what stays in its guest."""
     stop_unless_worked_on(context.store, context.run)
+    if wanted.vm_only and has_guest(replace(context, vm_only=False)):
+        journal_of(context).note("restore", _LEFT)
+        return f"{context.vm.name}: {_LEFT}"
     if done.lab_ended or not dataset_exists(context.store, context.study, context.vm):
         return None
     vm, run, database = context.vm.name, context.run, context.study.dataset.database
@@ -220,6 +224,9 @@ def _settle(wanted: RestoreRequest, context: VmContext, done: Restored) -> str |
         f"{vm}: database {database} is kept for vnuma run --resume {run.name}; to drop it: "
         f"{shlex.join((*drop, *values))}"
     )
+
+
+_LEFT = "what the study's programs made was left (--vm-only)"
 
 
 def _left_context(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> VmContext:
@@ -235,7 +242,7 @@ def _left_context(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> 
             f"{row.name} may not be at baseline since {owner.name}, and belongs to the site {row.node}.",
             fix=f"There: vnuma restore --site {row.node} -i INVENTORY",
         )
-    return context_in_store(store, owner, row, wanted.inventory_for(owner))
+    return context_in_store(store, owner, row, wanted.inventory_for(owner), vm_only=wanted.vm_only)
 
 
 def _marked(store: Store, inventory: Path, site: str | None) -> Iterator[VnumaError]:

@@ -299,6 +299,8 @@ def _completed(where: Reached, settings: Command, program: Program, what: str) -
     Raises StudySetupFailed or MeasurementFailed unless it ends with 0.
     """
     filled = settings.filled(program)
+    if program in (*settings.study_setup, *settings.study_teardown):
+        where.note(f"{what}: {where.masked(shown(filled))}")
     done = _run(where, filled, settings.timeout_s, uuid4().hex)
     try:
         _require_end(done, done.boots[0], settings.timeout_s, (0,), where.masked)
