@@ -65,7 +65,10 @@ def rules() -> bytes:
 
 
 def runtime(folder: Path) -> None:
-    """Write Pyodide's files and the reader of workbooks into a folder. Exits with a sentence if it cannot."""
+    """Write Pyodide's files, its library compiled, and the reader of workbooks into a folder.
+
+    Exits with a sentence if it cannot.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         npm = ("npm", "pack", PYODIDE, "--silent", "--pack-destination", name)
@@ -75,17 +78,23 @@ def runtime(folder: Path) -> None:
                 source = tar.extractfile(f"package/{file}")
                 assert source is not None
                 (folder / file).write_bytes(source.read())
+        ran(("node", str(ROOT / "tools/compile_stdlib.mjs"), str(folder)))
         pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:")
         wheel = got((*pip, *PLATFORM, "--dest", name, CALAMINE), Path(name), "*.whl", CALAMINE_SHA256)
         shutil.copy(wheel, folder / "calamine.whl")
 
 
-def got(command: Sequence[str], folder: Path, pattern: str, sha256: str) -> Path:
-    """The file that a package client puts into the folder."""
+def ran(command: Sequence[str]) -> None:
+    """Run a program to its end."""
     if shutil.which(command[0]) is None:
         sys.exit(f"{command[0]} is not installed. On Debian: apt-get install {command[0]}")
     if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode:
         sys.exit(f"This command failed: {' '.join(command)}")
+
+
+def got(command: Sequence[str], folder: Path, pattern: str, sha256: str) -> Path:
+    """The file that a package client puts into the folder."""
+    ran(command)
     (found,) = folder.glob(pattern)
     if hashlib.sha256(found.read_bytes()).hexdigest() != sha256:
         sys.exit(f"{found.name} is not the file with the known hash ({sha256}): nothing was taken from it.")

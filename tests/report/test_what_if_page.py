@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -23,18 +24,24 @@ from vnuma.checks.what_if import DEFAULTS
 from vnuma.errors import StoreError
 
 
-@pytest.fixture(scope="module", params=["serve", pytest.param("static", marks=pytest.mark.long)])
-def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The page of `vnuma serve`, which needs no store for it, and the one of the site."""
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the site's page runs on."""
+    if shutil.which("npm") is None:
+        pytest.skip("no npm on this machine")
     folder = tmp_path_factory.mktemp("what-if")
+    what_if.runtime(folder / "runtime")
+    return folder
+
+
+@pytest.fixture(scope="module", params=["serve", pytest.param("static", marks=pytest.mark.long)])
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The page of `vnuma serve`, which needs no store for it, and the one of the site."""
     if request.param == "serve":
         with serving(StoreError("There is no store.")) as server:
             yield f"{server}/what-if/"
         return
-    if shutil.which("npm") is None:
-        pytest.skip("no npm on this machine")
-    what_if.runtime(folder / "runtime")
-    with of_the_site(folder) as found:
+    with of_the_site(request.getfixturevalue("python")) as found:
         yield found
 
 
@@ -101,6 +108,15 @@ def test_a_dropped_file_is_judged_in_the_browser(browser: Browser, address: str,
     sent = [request.rpartition("/")[2] for request in requests[before:]]
     assert sent == ["calamine.whl"]
     assert complaints == []
+
+
+@pytest.mark.long
+def test_the_sites_python_is_compiled(python: Path) -> None:
+    """Otherwise every page would compile the standard library while it loads, for seconds."""
+    with zipfile.ZipFile(python / "runtime/python_stdlib.zip") as library:
+        names = library.namelist()
+    assert "json/decoder.pyc" in names
+    assert [name for name in names if name.endswith(".py")] == []
 
 
 def test_a_question_without_an_answer_gets_one_sentence(browser: Browser, address: str) -> None:
