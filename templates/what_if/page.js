@@ -255,16 +255,25 @@ async function judgeFile(file) {
 function verdicts(found) {
   const heads = ["VM", "Shape", "Host", "Broken rules"].map((text) => el("th", { scope: "col", textContent: text }));
   const more = found.left_out ? [`${found.left_out} more VMs are not listed.`] : [];
-  const bad = found.vms.filter((vm) => vm.findings.some((finding) => finding.severity !== "info")).length;
+  const bad = found.vms.filter(broken).length;
+  const unknown = found.vms.filter((vm) => vm.undecided && !broken(vm)).length;
+  const little = unknown ? [`Too little is known about ${unknown} others, so they do not pass.`] : [];
+  const unseen = found.unseen.length ? [el("details", {},
+    el("summary", { textContent: `What could not be read: ${found.unseen.length}` }),
+    el("ul", {}, ...found.unseen.map((text) => el("li", { textContent: upper(text) }))))] : [];
   return [
     el("h2", { textContent: `${found.file}: ${bad} of ${found.vms.length} VMs break a rule` }),
-    el("p", { className: "note", textContent: `Read as ${found.kind}.` }),
-    ...[...more, ...found.unseen].map((text) => el("p", { className: "note", textContent: upper(text) })),
+    ...[...little, `Read as ${found.kind}.`, ...more].map((text) => el("p", { className: "note", textContent: text })),
+    ...unseen,
     el("div", { className: "scroll" },
       el("table", { className: "judged" },
         el("thead", {}, el("tr", {}, ...heads, el("td"))),
         el("tbody", {}, ...found.vms.map(verdict)))),
   ];
+}
+
+function broken(vm) {
+  return vm.findings.some((finding) => finding.severity !== "info");
 }
 
 function verdict(vm) {
@@ -277,14 +286,14 @@ function verdict(vm) {
   });
   const count = (severity) => vm.findings.filter((finding) => finding.severity === severity).length;
   const counts = ["block", "warn", "info"].filter(count).map((severity) => `${count(severity)} ${severity}`);
-  const broken = vm.findings.length
+  const found = vm.findings.length
     ? el("details", {}, el("summary", { textContent: counts.join(", ") }), ruleList(vm.findings))
-    : "none";
+    : vm.undecided ? "not judged" : "none";
   return el("tr", {},
     el("th", { scope: "row", textContent: vm.name }),
     el("td", { textContent: vm.shape }),
     el("td", { textContent: vm.host }),
-    el("td", {}, broken),
+    el("td", {}, found),
     el("td", {}, draw));
 }
 

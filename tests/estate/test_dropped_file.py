@@ -28,7 +28,15 @@ def test_an_export_has_the_findings_of_the_check(tmp_path: Path) -> None:
             (item.finding.rule, item.severity) for item in judged.findings
         ]
         assert answer(vm["question"])["layouts"][0]["topology"] == vm["shape"]
+    assert [vm["undecided"] for vm in found["vms"]] == [bool(vm.undecided) for vm in expected.vms]
     assert found["vms"][0]["question"]["node_gb"] == "256"
+
+
+def test_a_vm_of_which_little_is_known_is_undecided(tmp_path: Path) -> None:
+    """Some export vInfo alone: without cores per socket no rule on the topology is evaluated."""
+    found = judge(str(write(tmp_path / "export.xlsx", {"vInfo": export()["vInfo"]})), HOST)
+
+    assert [vm["undecided"] for vm in found["vms"]] == [True] * 3
 
 
 def test_a_design_runs_on_the_hosts_of_the_question(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import shape_of
 from vnuma.checks.result import not_sql
 from vnuma.checks.rule import Severity
-from vnuma.checks.rules.catalogue import RULES
+from vnuma.checks.rules.catalogue import DECIDING, RULES
 from vnuma.checks.what_if import finding_document, question_of
 from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import Estate
@@ -80,7 +80,7 @@ def _vm(one: Evaluation) -> dict[str, Any]:
         "shape": shape_of(vm.settings),
         "host": host.name if host else vm.host_name,
         "findings": [finding_document(finding) for finding in one.failures],
-        "not_evaluated": len(one.not_evaluated),
+        "undecided": bool(DECIDING & one.not_evaluated.keys()),
         "question": _question(vm, host),
     }
 
