@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
-from vnuma.checks.result import CheckResult
+from tests.support.cli import vnuma_here
+from vnuma.checks.result import CheckedVm, CheckResult
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.design_check.check import CheckRequest, compare, run_check
@@ -54,9 +55,21 @@ def saved(folder: Path, *estates: Estate) -> Path:
     return file
 
 
-def rules_of(result: CheckResult, vm: str) -> set[str]:
+def failed(vm: CheckedVm) -> set[str]:
     """Rules that failed on a VM."""
-    return {item.finding.rule for found in result.vms if found.name == vm for item in found.findings}
+    return {item.finding.rule for item in vm.findings}
+
+
+def check(*arguments: str | Path) -> dict[str, Any]:
+    """The JSON document of `vnuma check` with these arguments, which succeeds."""
+    ran = vnuma_here("check", *arguments, "--format", "json")
+    assert ran.code == 0, ran.text
+    return document(ran.out)
+
+
+def rules_in(said: dict[str, Any]) -> set[str]:
+    """Rules that failed in such a document."""
+    return {item["rule"] for item in said["findings"]}
 
 
 def document(text: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.cli import vnuma_here
 from vnuma.domain.vm.estate import EstateVm, NotShown
-from vnuma.errors import InputError
 from vnuma.estate.design import read_design
 
 CONFIG: dict[str, Any] = {
@@ -26,6 +25,13 @@ CONFIG: dict[str, Any] = {
     "latencySensitivity": {"level": "normal"},
     "cpuHotAddEnabled": True,
     "extraConfig": [{"key": "numa.vcpu.preferHT", "value": "TRUE"}, {"key": "svga.present", "value": "TRUE"}],
+}
+
+
+SHOWN = {
+    **{"numCPUs": 24, "numCoresPerSocket": 12, "autoCoresPerSocket": False, "memoryMB": 196608},
+    **{"cpuHotAddEnabled": True, "cpuShares": 7000, "memoryShares": "high"},
+    **{"cpuAffinity": (4, 5), "memoryAffinity": (), "numa.vcpu.preferHT": "TRUE"},
 }
 
 
@@ -63,18 +69,8 @@ def test_a_vm_of_govc_has_the_settings_of_vsphere(tmp_path: Path, document: obje
     """In each form: what vCenter leaves out is at its default; keys that no rule reads are left out."""
     vm = _read(tmp_path, document)
     settings = vm.facts.settings
-    shape = (
-        "numCPUs",
-        "numCoresPerSocket",
-        "autoCoresPerSocket",
-        "memoryMB",
-        "cpuHotAddEnabled",
-        "cpuShares",
-    )
-    assert [settings[name] for name in shape] == [24, 12, False, 196608, True, 7000]
-    assert (settings["cpuAffinity"], settings["memoryAffinity"]) == ((4, 5), ())
-    assert (settings["memoryShares"], settings["numa.vcpu.preferHT"]) == ("high", "TRUE")
-    assert "svga.present" not in settings
+    assert settings.items() >= SHOWN.items()
+    assert settings.keys().isdisjoint({"svga.present"})
     assert (vm.facts.name, vm.facts.hardware_version, set(vm.absent)) == ("ledger01", 20, {"host"})
 
 
@@ -98,16 +94,6 @@ def test_what_part_of_a_vm_does_not_show_is_unknown(tmp_path: Path) -> None:
     assert isinstance(vm.absent["extraConfig"], NotShown)
     assert isinstance(vm.absent["cpuAffinity"], NotShown)
     assert type(vm.absent["memoryReservation"]) is str
-
-
-@pytest.mark.parametrize("text", ['{"a": 1}', "[1]", '{"virtualMachines": []}', '{"virtualMachines": 3}'])
-def test_other_json_is_refused_with_the_kinds_that_are_read(tmp_path: Path, text: str) -> None:
-    """All kinds are named, not only Terraform's."""
-    file = tmp_path / "other.json"
-    file.write_text(text)
-    with pytest.raises(InputError) as refused:
-        read_design(file)
-    assert "govc vm.info" in str(refused.value.fix)
 
 
 def test_a_vm_of_govc_without_a_size_is_unread(tmp_path: Path) -> None:

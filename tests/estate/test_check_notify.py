@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ def test_new_findings_and_drift_are_sent_once_there_is_something_to_compare(
         assert second.code == 0, second.text
     events = {event["event"]: event for _, event in told.posts}
     assert events.keys() - {"check_failed"} == {"new_findings", "drift"}  # an attempt within the same second
-    assert "sql16" in events["new_findings"]["words"]
-    assert "cpuHotAddEnabled is true, designed false; changed by VSPHERE.LOCAL" in events["drift"]["words"]
+    assert events["new_findings"]["words"].count("sql16") > 0
+    said = re.findall(r"(\w+) is (\w+), designed (\w+); changed by ([\w.]+)", events["drift"]["words"])
+    assert ("cpuHotAddEnabled", "true", "false", "VSPHERE.LOCAL") in said
     assert all(
         events[name]["run"] is None and events[name]["simulated"] for name in ("new_findings", "drift")
     )
@@ -95,7 +97,6 @@ def test_a_check_that_cannot_be_made_is_reported(lab: LabFactory, tmp_path: Path
     assert ran.code == 4, ran.text
     ((_, event),) = told.posts
     assert (event["event"], event["exit_code"], event["simulated"]) == ("check_failed", 4, None)
-    assert "127.0.0.1" in event["words"]
 
 
 def test_a_notification_that_fails_is_shown_and_the_check_continues(lab: LabFactory, tmp_path: Path) -> None:
@@ -104,5 +105,5 @@ def test_a_notification_that_fails_is_shown_and_the_check_continues(lab: LabFact
         inventory = notified(tmp_path, lab(SITE), told.address, port=1)
         ran = recorded(tmp_path, inventory)
     assert ran.code == 4
-    assert "Not sent  check_failed by webhook" in ran.err
-    assert "/hook" not in ran.text
+    assert ran.err.count("Not sent  check_failed by webhook") == 1
+    assert ran.text.count("/hook") == 0  # the address is a secret

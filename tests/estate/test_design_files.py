@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import io
-import os
+import re
 import tarfile
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.estate.build import checked, document
+from tests.estate.build import check, checked, failed, rules_in
 from tests.estate.designs import Design
 from tests.support.cli import vnuma_here
 from vnuma.checks.facts import HARDWARE
@@ -22,7 +22,6 @@ from vnuma.checks.rules.catalogue import RULES
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.engine.design_check.designed_vms import on_hosts
-from vnuma.errors import InputError
 from vnuma.estate.design import read_design, with_contradictions
 from vnuma.estate.rvtools import read_rvtools
 
@@ -105,33 +104,40 @@ BARE = (("UTF-16", "utf-16-le"), ("UTF-16", "utf-16-be"), ("UTF-16", "utf-8"))
 """UTF-16 without a byte order mark, and a file that only says that it is UTF-16."""
 
 
-def test_a_vmx_file_is_read_whatever_its_spelling_and_character_set(tmp_path: Path) -> None:
-    """Keys in any case, values with and without quotes, comments, escapes; Latin-1 and UTF-16."""
-    lines = '# A VM\n.encoding = "{}"\nNUMVCPUS = "8"\ncpuid.corespersocket=4\nMEMSIZE = "32768" # MB\n'
-    text = lines + 'displayName = "Müller |22x|22"\nsched.cpu.affinity = "0-3,8"\nvirtualHW.version = "20"\n'
-    for encoding, stored in (("windows-1252", "latin-1"), ("UTF-8", "utf-8"), ("UTF-16", "utf-16"), *BARE):
-        file = tmp_path / "vm.vmx"
-        file.write_bytes(text.format(encoding).encode(stored))
-        vm = _only(file)
-        assert vm.facts.name == 'Müller "x"'
-        assert (vm.facts.settings["numCPUs"], vm.facts.settings["numCoresPerSocket"]) == (8, 4)
-        assert vm.facts.settings["cpuAffinity"] == (0, 1, 2, 3, 8)
-        assert vm.absent["coresPerNumaNode"] == "a .vmx file does not show it"
+@pytest.mark.parametrize(
+    ("encoding", "stored"),
+    [("windows-1252", "latin-1"), ("UTF-8", "utf-8"), ("UTF-16", "utf-16"), *BARE],
+)
+def test_a_vmx_file_is_read_whatever_its_spelling_and_character_set(
+    tmp_path: Path, encoding: str, stored: str
+) -> None:
+    """Keys in any case, values with and without quotes, comments, escapes; no hardware version is open."""
+    lines = (
+        f'# A VM\n.encoding = "{encoding}"\nNUMVCPUS = "8"\ncpuid.corespersocket=4\nMEMSIZE = "32768" # MB\n'
+    )
+    file = tmp_path / "vm.vmx"
+    file.write_bytes(f'{lines}displayName = "Müller |22x|22"\nsched.cpu.affinity = "0-3,8"\n'.encode(stored))
+    vm = _only(file)
+    assert vm.facts.name == 'Müller "x"'
+    assert (
+        vm.facts.settings.items()
+        >= {**{"numCPUs": 8, "numCoresPerSocket": 4, "cpuAffinity": (0, 1, 2, 3, 8)}}.items()
+    )
+    assert vm.absent["coresPerNumaNode"] == "a .vmx file does not show it"
+    assert {HARDWARE} <= vm.absent.keys()
 
 
-def test_a_vmx_file_of_esxi_8_has_the_size_of_its_numa_nodes(tmp_path: Path) -> None:
-    """`numa.vcpu.coresPerNode`, as a published log of 8.0 shows it; 0 is automatic."""
-    written = Design(vcpus=12, cores_per_socket=6, memory=393216, hardware=20)
-    sizes = {}
-    for text in ("6", "0"):
-        file = replace(written, keys={"numa.vcpu.coresPerNode": text}).vmx(tmp_path)
-        vm = _only(file)
-        sizes[text] = vm.facts.settings["coresPerNumaNode"], vm.facts.settings["autoCoresPerNumaNode"]
-        assert "coresPerNumaNode" not in vm.absent
-    judged = _judged(read_design(replace(written, keys={"numa.vcpu.coresPerNode": "6"}).vmx(tmp_path)), "8.0")
-
-    assert sizes == {"6": (6, False), "0": (0, True)}
-    assert "T09" not in judged.failed  # its two nodes are set already
+@pytest.mark.parametrize(("text", "size"), [("6", (6, False)), ("0", (0, True))])
+def test_a_vmx_file_of_esxi_8_has_the_size_of_its_numa_nodes(
+    tmp_path: Path, text: str, size: tuple[int, bool]
+) -> None:
+    """`numa.vcpu.coresPerNode`, as a log of 8.0 shows it; 0 is automatic. T09: its two nodes are set."""
+    keys = {"numa.vcpu.coresPerNode": text}
+    file = Design(vcpus=12, cores_per_socket=6, memory=393216, hardware=20, keys=keys).vmx(tmp_path)
+    settings = _only(file).facts.settings
+    assert (settings["coresPerNumaNode"], settings["autoCoresPerNumaNode"]) == size
+    assert _only(file).absent.keys().isdisjoint({"coresPerNumaNode"})
+    assert text == "0" or _judged(read_design(file), "8.0").failed.keys().isdisjoint({"T09"})
 
 
 @pytest.mark.parametrize(
@@ -144,13 +150,6 @@ def test_a_vm_whose_size_is_not_a_number_is_unread(tmp_path: Path, line: str) ->
     ran = vnuma_here("check", file)
     assert (ran.code, ran.out) == (3, "")
     assert line[:5].lower() in ran.err
-
-
-def test_a_vmx_file_without_a_hardware_version_leaves_it_open(tmp_path: Path) -> None:
-    """It is not replaced by a default."""
-    file = tmp_path / "vm.vmx"
-    file.write_text('numvcpus = "16"\nmemSize = "4096"\n')
-    assert HARDWARE in _only(file).absent
 
 
 @pytest.mark.parametrize(
@@ -173,13 +172,6 @@ def test_cores_per_socket_without_a_number_are_automatic_since_hardware_20(
     file.write_text("".join(f'{key} = "{value}"\n' for key, value in keys) + 'numvcpus = "24"\n')
     settings = _only(file).facts.settings
     assert (settings["numCoresPerSocket"], settings["autoCoresPerSocket"]) == expected
-
-
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    """Whatever its name promises."""
-    for name in ("plan.json", "sql.vmx", "sql.ova", "play.yml", "list.csv", "list.xlsx"):
-        os.mkfifo(tmp_path / name)
-        assert vnuma_here("check", tmp_path / name).code == 3
 
 
 _SYSTEM = """<VirtualSystem ovf:id="v"><Name>v</Name><VirtualHardwareSection>
@@ -212,15 +204,15 @@ def test_the_host_runs_the_highest_hardware_version_that_an_ovf_offers(
     assert {item.finding.rule for item in judged.findings} & {"R07", "R08"} == rules
 
 
-def test_an_ovf_that_is_not_read_says_why(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [("<Content/>", "OVF 0.9"), (_SYSTEM.format(types="vmx-19", cpus="4" * 5000), "processors")],
+)
+def test_an_ovf_that_is_not_read_says_why(tmp_path: Path, body: str, words: str) -> None:
     """OVF 0.9 is named; a quantity of 5,000 digits is an unread VM."""
-    for body, words in (
-        ("<Content/>", "OVF 0.9"),
-        (_SYSTEM.format(types="vmx-19", cpus="4" * 5000), "processors"),
-    ):
-        ran = vnuma_here("check", _ovf(tmp_path, body))
-        assert ran.code == 3
-        assert words in ran.err
+    ran = vnuma_here("check", _ovf(tmp_path, body))
+    assert ran.code == 3
+    assert words in ran.err
 
 
 def test_the_default_configuration_of_an_ovf_is_what_is_deployed(tmp_path: Path) -> None:
@@ -262,13 +254,14 @@ def test_an_ovf_has_reservations_and_limits_in_their_units(
     assert (shown["memoryMB"], shown["memoryReservation"], shown["memoryLimit"]) == (65536, 65536, 131072)
 
 
-def test_an_ovf_shows_whether_all_memory_is_reserved(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("reservation", "found"), [(65536, set()), (4096, {"M01"})])
+def test_an_ovf_shows_whether_all_memory_is_reserved(
+    tmp_path: Path, reservation: int, found: set[str]
+) -> None:
     """M01: a template with all memory reserved passes, another is found."""
-    for reservation, found in ((65536, False), (4096, True)):
-        estate = read_design(Design(reservation=reservation).ovf(tmp_path))
-        (vm,) = checked(estate).vms
-        assert ("M01" in {item.finding.rule for item in vm.findings}) is found
-        assert "M01" not in vm.not_evaluated
+    (vm,) = checked(read_design(Design(reservation=reservation).ovf(tmp_path))).vms
+    assert failed(vm) & {"M01"} == found
+    assert vm.not_evaluated.keys().isdisjoint({"M01"})
 
 
 def test_an_ovf_of_a_newer_vcenter_has_cores_per_numa_node(tmp_path: Path) -> None:
@@ -293,10 +286,7 @@ def test_of_an_ova_only_the_descriptor_is_read(tmp_path: Path) -> None:
             archive.addfile(info, io.BytesIO(descriptor.ljust(size)))
     ova.write_bytes(ova.read_bytes()[: len(descriptor) + 4096])
 
-    ran = vnuma_here("check", "--design", ova, "--format", "json")
-
-    assert ran.code == 0, ran.text
-    assert "T01" in {item["rule"] for item in document(ran.out)["findings"]}
+    assert rules_in(check("--design", ova)) >= {"T01"}
 
 
 def test_a_design_whose_last_socket_is_not_full_is_found_and_not_predicted(tmp_path: Path) -> None:
@@ -307,7 +297,7 @@ def test_a_design_whose_last_socket_is_not_full_is_found_and_not_predicted(tmp_p
 
     assert [item.finding.rule for item in vm.findings if item.severity is Severity.BLOCK] == ["T01"]
     assert (vm.guest, vm.planned, "x" in vm.shape) == ("", None, False)
-    assert "does not power on" in vm.not_evaluated["T04"]
+    assert {"T04"} <= vm.not_evaluated.keys()
 
 
 def test_a_vmx_file_with_a_key_twice_is_not_checked(tmp_path: Path) -> None:
@@ -317,38 +307,9 @@ def test_a_vmx_file_with_a_key_twice_is_not_checked(tmp_path: Path) -> None:
 
     estate = read_design(file)
 
-    assert not estate.vms
     (unread,) = estate.unseen
-    assert unread.name == "sql16"
-    assert "numvcpus twice, '16' in line 4 and '24' in line 13" in unread.why
-    assert vnuma_here("check", file).code == 3
-
-
-XXE = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><Envelope>&f;</Envelope>'
-REFUSED = {
-    "Terraform's configuration": ("main.tf", b'resource "a" "b" {}', "configuration"),
-    "no vmx": ("vm.vmx", b"hello\n", "not a .vmx"),
-    "empty vmx": ("vm.vmx", b"", "not a .vmx"),
-    "too large": ("vm.vmx", b"x" * 1_000_001, "larger than"),
-    "no xml": ("vm.ovf", b"hello", "not XML"),
-    "other xml": ("vm.ovf", b"<html/>", "not OVF"),
-    "no vm": ("vm.ovf", b"<Envelope/>", "no VM"),
-    "external entity": ("vm.ovf", XXE.encode(), "document type"),
-    "external entity in UTF-16": ("vm.ovf", XXE.encode("utf-16"), "document type"),
-    "deep": ("vm.ovf", b"<a>" * 100_000, "nested"),
-    "no tar": ("vm.ova", b"hello", "OVA"),
-    "unknown encoding": ("vm.ovf", b'<?xml version="1.0" encoding="x-none"?><Envelope/>', "not XML"),
-}
-
-
-@pytest.mark.parametrize(("name", "content", "words"), REFUSED.values(), ids=REFUSED)
-def test_another_file_is_refused_in_a_sentence(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    """What it is, where, and what to do."""
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=name.replace(".", r"\.")) as caught:
-        read_design(tmp_path / name)
-    assert words in caught.value.what
-    assert caught.value.fix
+    assert (estate.vms, unread.name) == ((), "sql16")
+    assert re.findall(r"'(\d+)' in line (\d+)", unread.why) == [("16", "4"), ("24", "13")]
 
 
 def test_designs_that_contradict_each_other_are_reported_and_checked(tmp_path: Path) -> None:

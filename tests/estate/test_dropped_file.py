@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.estate.build import checked
 from tests.estate.designs import Design
 from tests.estate.workbooks import export, write
@@ -45,28 +43,6 @@ def test_a_design_runs_on_the_hosts_of_the_question(tmp_path: Path) -> None:
     (vm,) = found["vms"]
 
     assert vm["host"] == "2x12/96@7.0"
-    assert "T05" in {one["rule"] for one in vm["findings"]}
+    assert {"T05"} <= {one["rule"] for one in vm["findings"]}
     assert vm["question"].items() >= {("vcpus", "16"), ("memory", "64"), ("set", "numa.vcpu.min=8")}
-    assert "nodes" not in vm["question"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("notes.txt", b"16 vCPUs", "not a file that this page reads"),
-        ("empty.vmx", b"", "empty.vmx"),
-        ("export.xlsx", b"PK\x03\x04 no workbook", "not a readable Excel workbook"),
-        ("list.csv", b"a,b\n1,2\n", "list.csv"),
-        ("machine.ovf", b"<Envelope>", "machine.ovf"),
-    ],
-)
-def test_a_file_that_cannot_be_read_gets_a_sentence(
-    tmp_path: Path, name: str, content: bytes, said: str
-) -> None:
-    """It names the file, not where the browser keeps it."""
-    (tmp_path / name).write_bytes(content)
-    found = judge(str(tmp_path / name), {})
-
-    assert found.keys() == {"error", "fix"}
-    assert said in found["error"]
-    assert str(tmp_path) not in found["error"] + found["fix"]
+    assert vm["question"].keys().isdisjoint({"nodes"})

@@ -60,8 +60,10 @@ def test_a_whole_cluster_of_unlike_hosts_is_predicted(lab: LabFactory, tmp_path:
 def test_advice_for_unlike_hosts_holds_on_each_of_them(lab: LabFactory, tmp_path: Path) -> None:
     """A shape that gives other nodes on another host of the cluster is to be avoided, and says so."""
     site = write_inventory(tmp_path, lab(UNLIKE))
-    shown = vnuma_here("advise", "--vcpus", "24", "--memory", "160", "--cluster", "cluster03", "-i", site)
+    vm = ("--vcpus", "24", "--memory", "160", "--cluster", "cluster03")
+    shown = vnuma_here("advise", *vm, "-i", site, "--format", "json")
 
     assert shown.code == 0, shown.text
-    assert "Worth having" in shown.out
-    assert "fleet-esx052" in shown.text
+    document = json.loads(shown.out)
+    assert document["hosts_not_read"] == ["fleet-esx052"]
+    assert {one["worth"] for one in document["candidates"]} >= {"having", "avoiding"}

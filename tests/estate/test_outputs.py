@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft4Validator
 
-from tests.estate.build import TODAY, checked, document, estate_of, since, waiver
-from tests.support.cli import vnuma_here
+from tests.estate.build import TODAY, check, checked, document, estate_of, since, waiver
 from vnuma.checks.against_design import compare_with_design
 from vnuma.checks.result import CheckResult
 from vnuma.checks.rule import Severity
@@ -24,6 +23,7 @@ from vnuma.report.check.as_json import as_json
 from vnuma.report.check.as_page import as_page
 from vnuma.report.check.as_sarif import as_sarif
 
+DIFFERS = ("numCoresPerSocket", "4", "2")
 SCHEMAS = Path(__file__).parent / "data" / "schemas"
 ODD = "<b>&\x01\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")
 
@@ -52,7 +52,7 @@ def test_sarif_is_valid_and_has_every_finding(result: CheckResult) -> None:
     for item in run["results"]:
         assert run["tool"]["driver"]["rules"][item["ruleIndex"]]["id"] == item["ruleId"]
     notes = [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
-    assert any("esx02 was not seen" in text for text in notes)
+    assert len([text for text in notes if "esx02 was not seen" in text]) == 1
 
 
 def test_json_has_what_programs_need(result: CheckResult) -> None:
@@ -103,10 +103,10 @@ def test_sarif_has_drift_as_findings_of_a_rule(drifted: CheckResult) -> None:
     (run,) = log["runs"]
     drift = [item for item in run["results"] if item["ruleId"] == "drift"]
     assert [item["properties"]["vms"] for item in drift] == [["sql-a"], ["sql-c"]]
-    assert "numCoresPerSocket is 4, designed 2" in drift[0]["message"]["text"]
+    assert re.findall(r"(\w+) is (\d), designed (\d)", drift[0]["message"]["text"]) == [DIFFERS]
     assert {run["tool"]["driver"]["rules"][item["ruleIndex"]]["id"] for item in drift} == {"drift"}
     notes = [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
-    assert any("web was not compared" in text for text in notes)
+    assert len([text for text in notes if "web was not compared" in text]) == 1
 
 
 def test_csv_has_a_line_for_each_vm_that_is_not_as_designed(drifted: CheckResult) -> None:
@@ -116,7 +116,7 @@ def test_csv_has_a_line_for_each_vm_that_is_not_as_designed(drifted: CheckResult
         ("sql-a", "warn", "The VM is not as designed"),
         ("sql-c", "warn", "The VM is only in the design"),
     ]
-    assert "numCoresPerSocket is 4, designed 2" in rows[0]["observed"]
+    assert re.findall(r"(\w+) is (\d), designed (\d)", rows[0]["observed"]) == [DIFFERS]
     assert [bool(row["host"] and row["shape"]) for row in rows] == [True, False]
     assert len({row["source"] for row in rows}) == 1
 
@@ -125,8 +125,7 @@ def test_a_cluster_is_found_once_with_its_worst(tmp_path: Path) -> None:
     """Hosts differ: a VM that gets other nodes on each makes a warning, which hides the note for another."""
     table = tmp_path / "design.csv"
     table.write_text("name;vCPU;Cores per socket;Memory GB\nsmall;4;4;16\nlarge;24;12;64\nwide;28;14;64\n")
-    options = ("--host-nodes", "2x16/256@7.0", "--host-nodes", "4x8/128@7.0")
-    found = document(vnuma_here("check", table, *options, "--format", "json").out)["findings"]
+    found = check(table, "--host-nodes", "2x16/256@7.0", "--host-nodes", "4x8/128@7.0")["findings"]
     (unlike,) = (item for item in found if item["rule"] == "T19")
     assert (unlike["severity"], unlike["object"]["kind"]) == ("warn", "cluster")
     assert [vm["name"] for vm in unlike["vms"]] == ["large", "wide"]
@@ -136,19 +135,19 @@ def test_a_cluster_is_found_once_with_its_worst(tmp_path: Path) -> None:
 def test_the_screen_fits_its_columns(result: CheckResult, width: int) -> None:
     """Counts first, then findings, then what could not be seen; nothing is wider than the terminal."""
     lines = [line for line, _ in as_text.lines(result, width)]
-    assert "3 VMs: 3 block, 0 warn, 0 info, 0 pass" in " ".join(lines)
+    counts = re.search(r"3 VMs: 3 block, 0 warn, 0 info, 0 pass", " ".join(lines))
+    rows = [line.split()[:3] for line in lines]
+    assert counts
     assert max(map(len, lines)) <= width
-    text = "\n".join(lines)
-    assert "waived T11 sql-b" in text
-    assert "unseen     host esx02" in text
+    assert [row for row in rows if row[:1] in (["waived"], ["unseen"])] == [
+        *(["waived", "T11", "sql-b"], ["unseen", "host", "esx02:"])
+    ]
 
 
 def test_why_rules_were_not_evaluated_has_one_order(result: CheckResult) -> None:
     """Most VMs first, then most rules, then by the words: never by chance."""
     order = [(-vms, -len(rules), reason) for reason, rules, vms in result.reasons]
     assert order == sorted(order)
-    shown = "\n".join(line for line, _ in as_text.lines(result))
-    assert shown.count("not evaluated") >= min(len(result.reasons), 12)
 
 
 def test_a_large_estate_fits_a_screen() -> None:
@@ -166,8 +165,7 @@ def test_markdown_has_every_finding_as_plain_text(result: CheckResult) -> None:
     rows = [line for line in text.splitlines() if line.startswith("| ") and "block" in line]
     assert len(rows) == sum(group.judged.severity is Severity.BLOCK for group in open_)
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {6}
-    assert "CR-17" in text
-    assert "<details>" in text
+    assert [text.count(part) for part in ("CR-17", "<details>")] == [2, 2]
 
 
 @pytest.mark.parametrize("name", ["@everyone", "<img src=x>", "a|b", "#17", "[x](http://y)", "`x`"])
@@ -199,22 +197,19 @@ def test_a_host_is_found_once_whatever_its_vms_are() -> None:
     (found,) = (group for group in result.groups if group.judged.finding.rule == "M04")
     assert len(found.vms) == 2
     (head,) = (line for line in as_markdown.as_markdown(result).splitlines() if line.startswith("| | rule |"))
-    assert "VM" not in head
+    assert {word.strip() for word in head.split("|")}.isdisjoint({"VM", "VMs"})
 
 
 @pytest.mark.parametrize(
     ("severities", "words"),
     [
-        (
-            "block warn info pass",
-            ("1 VM has", "1 more has warnings; 1 has only notes; 1 passes everything"),
-        ),
-        ("warn warn", ("No VM has a fault", "2 VMs have warnings.")),
-        ("pass pass", ("No VM has a fault", "2 pass everything")),
-        ("block", ("1 VM has a fault", "what it may use.")),
+        ("block warn info pass", "1 VM has .*1 more has warnings; 1 has only notes; 1 passes everything"),
+        ("warn warn", r"No VM has a fault.*2 VMs have warnings\."),
+        ("pass pass", "No VM has a fault.*2 pass everything"),
+        ("block", r"1 VM has a fault.*what it may use\."),
     ],
 )
-def test_the_page_begins_with_how_many_vms_are_how_bad(severities: str, words: tuple[str, str]) -> None:
+def test_the_page_begins_with_how_many_vms_are_how_bad(severities: str, words: str) -> None:
     """A note is not a pass, and nothing is counted that there is none of."""
     vms = []
     for number, word in enumerate(severities.split()):
@@ -226,4 +221,4 @@ def test_the_page_begins_with_how_many_vms_are_how_bad(severities: str, words: t
         vms.append(replace(vm, findings=tuple(found)))
     page = as_page(replace(checked(estate_of("sql-0")), vms=tuple(vms)))
     lead = " ".join(re.sub("<[^>]*>", "", page[page.index("<body") :]).split())
-    assert re.search(".*".join(map(re.escape, words)), lead), lead[:300]
+    assert re.search(words, lead), lead[:300]

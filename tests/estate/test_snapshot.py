@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.estate.workbooks import export, write
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.domain.vm.estate import Estate
@@ -84,7 +84,7 @@ def test_another_file_is_refused(text: str, says: str, tmp_path: Path) -> None:
 def test_a_saved_inventory_has_no_password(shared_lab: LabHandle, tmp_path: Path) -> None:
     """The command writes what vCenter shows, and neither password nor account."""
     file = tmp_path / "estate.json"
-    ran = vnuma("inventory", "save", file, "-i", write_inventory(tmp_path, shared_lab))
+    ran = vnuma_here("inventory", "save", file, "-i", write_inventory(tmp_path, shared_lab))
     assert ran.code == 0, ran.text
     assert ran.out.startswith("SIMULATED (lab, scenario paper)")
     text = file.read_text(encoding="utf-8")

@@ -9,12 +9,10 @@ import pytest
 from openpyxl import Workbook
 
 from tests.estate import workbooks
-from tests.estate.build import SMALL, checked
-from tests.support.cli import vnuma_here
+from tests.estate.build import SMALL, check, checked, failed
 from vnuma.domain.topology.vm_location import VmLocation, parse_host
-from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.engine.design_check.designed_vms import on_hosts
-from vnuma.errors import InputError
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design
 
@@ -43,36 +41,75 @@ def _row(folder: Path, **cells: str) -> Any:
     return vm
 
 
+CLIENT = "name;vCPU;Cores per socket;OS;host\npc;16;{};{};2x16/256@7.0\n"
+
+
+def _build(vm: EstateVm) -> int | None:
+    """Of its Windows."""
+    return vm.guest.build if vm.guest else None
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
 def test_a_german_table_is_read_and_what_is_wrong_is_named(tmp_path: Path, encoding: str) -> None:
     """Titles above, semicolons, decimal commas, units; each row that is not a VM has a sentence."""
     estate = read_design(_csv(tmp_path, GERMAN, encoding))
     one, two = estate.vms
-    assert (one.facts.name, one.facts.settings["numCPUs"]) == ("sql01", 16)
-    assert one.facts.settings["memoryMB"] == 65536
-    assert one.facts.settings["memoryReservationLockedToMax"] is True
-    assert one.facts.settings["cpuHotAddEnabled"] is True
-    assert (one.facts.host_name, one.facts.hardware_version) == ("2x16/256@7.0", 17)
+    assert (
+        one.facts.settings.items()
+        >= {
+            **{
+                "numCPUs": 16,
+                "memoryMB": 65536,
+                "memoryReservationLockedToMax": True,
+                "cpuHotAddEnabled": True,
+            }
+        }.items()
+    )
+    assert (one.facts.name, one.facts.host_name, one.facts.hardware_version) == ("sql01", "2x16/256@7.0", 17)
     assert one.sql is not None
-    assert (one.sql.edition, one.sql.major) == ("Standard Edition", 16)
-    assert one.guest is not None
-    assert one.guest.build == 20348
+    assert (one.sql.edition, one.sql.major, _build(one)) == ("Standard Edition", 16, 20348)
     assert one.declared is not None
     assert one.declared.line == 4
-    assert (two.facts.name, two.facts.settings["numCPUs"]) == ("müller", 24)
-    assert two.facts.settings["numCoresPerSocket"] == 12
-    assert two.facts.settings["memoryReservation"] == 1536 * 1024 // 2
-    assert "Oracle" in two.absent["edition"]
-    assert "Linux" in two.absent["guest"]
-    said = {item.name: item.why for item in estate.unseen}
-    assert "viele" in said["sql02"]
-    assert "a total" in said["Summe"]
+    assert two.facts.name == "müller"
+    assert (
+        two.facts.settings.items()
+        >= {**{"numCPUs": 24, "numCoresPerSocket": 12, "memoryReservation": 1536 * 1024 // 2}}.items()
+    )
+    assert two.absent.keys() >= {"edition", "guest"}
+    assert {item.name for item in estate.unseen} >= {"sql02", "Summe"}
 
 
-def test_an_edition_is_judged_before_the_server_exists(tmp_path: Path) -> None:
-    """Standard with eight sockets, as the table plans it."""
-    vm = next(one for one in checked(read_design(_csv(tmp_path, GERMAN))).vms if one.name == "sql01")
-    assert {"S01", "T11"} <= {item.finding.rule for item in vm.findings}
+@pytest.mark.parametrize(
+    ("text", "outcomes"),
+    [
+        (GERMAN, {"S01": "fail", "T11": "fail"}),
+        # Standard's limit counts sockets, which vSphere chooses at power-on.
+        ("name;vCPU;Cores per socket;SQL;host\nsql01;16;auto;Standard 2022;2x16/256@8.0\n", {"S01": "open"}),
+        # SQL Server 2025 has two Developer editions.
+        ("name;vCPU;Cores per socket;SQL\nsql01;48;12;Standard Developer 2025\n", {"S01": "fail"}),
+        # Above four sockets no edition of a client Windows uses 16 vCPUs; up to four it depends on it.
+        (CLIENT.format(2, "Microsoft Windows 11 (64-bit)"), {"W04": "fail"}),
+        (CLIENT.format(4, "Microsoft Windows 10 (64-bit)"), {"W04": "open"}),
+        (CLIENT.format(4, "Windows 10 Enterprise"), {"W04": "pass"}),
+        (CLIENT.format(4, "Windows 10 Pro"), {"W04": "fail"}),
+        # Automatic cores per socket are a default from ESXi 8 on; reservations are never assumed.
+        ("name;vCPU;RAM GB;host\ndb;8;64;2x16/256@8.0\n", {"T01": "pass", "M01": "open"}),
+        ("name;vCPU;RAM GB;host\ndb;8;64;2x16/256@7.0\n", {"T01": "open", "M01": "open"}),
+    ],
+)
+def test_a_server_is_judged_before_it_exists(tmp_path: Path, text: str, outcomes: dict[str, str]) -> None:
+    """By the edition, the system and the host that the table plans."""
+    vm = checked(read_design(_csv(tmp_path, text))).vms[0]
+    found = dict.fromkeys(failed(vm), "fail") | dict.fromkeys(vm.not_evaluated, "open")
+    assert {rule: found.get(rule, "pass") for rule in outcomes} == outcomes
+
+
+def test_a_table_without_columns_for_defaults_assumes_them(tmp_path: Path) -> None:
+    """Hot-add, affinity and keys, and from ESXi 8 automatic cores per socket: marked."""
+    (vm,) = checked(read_design(_csv(tmp_path, "name;vCPU;RAM GB;host\ndb;8;64;2x16/256@8.0\n"))).vms
+    assert vm.assumed["T12"] == "assumes default CPU hot-add, not shown by the table"
+    assert vm.assumed["T01"] == "assumes default cores per socket, not shown by the table"
+    assert vm.undecided == ()
 
 
 @pytest.mark.parametrize(
@@ -95,21 +132,6 @@ def test_an_edition_is_judged_before_the_server_exists(tmp_path: Path) -> None:
 def test_a_cell_becomes_a_setting(tmp_path: Path, cells: dict[str, str], setting: str, value: object) -> None:
     """With the unit that the cell or its column has."""
     assert _row(tmp_path, **cells).facts.settings[setting] == value
-
-
-def test_automatic_cores_per_socket_leave_the_sockets_open(tmp_path: Path) -> None:
-    """Standard's limit counts sockets, which vSphere chooses at power-on: neither passed nor failed."""
-    text = "name;vCPU;Cores per socket;SQL;host\nsql01;16;automatic;Standard 2022;2x16/256@8.0\n"
-    (vm,) = checked(read_design(_csv(tmp_path, text))).vms
-    assert "chooses them at power-on" in vm.not_evaluated["S01"]
-    assert vm.shape == "16 vCPUs"
-
-
-def test_standard_developer_has_the_limits_of_standard(tmp_path: Path) -> None:
-    """SQL Server 2025 has two Developer editions."""
-    text = "name;vCPU;Cores per socket;SQL\nsql01;48;12;Standard Developer 2025\n"
-    (vm,) = checked(read_design(_csv(tmp_path, text))).vms
-    assert "S01" in {item.finding.rule for item in vm.findings}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +200,7 @@ def test_a_row_of_sizes_without_a_name_is_named_by_its_place(tmp_path: Path) -> 
     """It may be a total, or a VM that nobody would check; a remark is neither."""
     estate = read_design(_csv(tmp_path, "name;vCPU;host\nsql01;8;\n;16;\n;;a remark\n"))
 
-    assert [(item.name, "no name" in item.why) for item in estate.unseen] == [("row 3", True)]
+    assert [item.name for item in estate.unseen] == ["row 3"]
 
 
 def test_a_name_listed_twice_is_checked_twice_and_said(tmp_path: Path) -> None:
@@ -186,38 +208,17 @@ def test_a_name_listed_twice_is_checked_twice_and_said(tmp_path: Path) -> None:
     estate = read_design(_csv(tmp_path, "name;vCPU\nsql01;8\nsql01;16\n"))
     assert [vm.facts.settings["numCPUs"] for vm in estate.vms] == [8, 16]
     assert len({vm.facts.key for vm in estate.vms}) == 2
-    assert "twice" in estate.unseen[0].why
-
-
-@pytest.mark.parametrize(
-    "text", ["", "a;b\n1;2\n", "name;memory\nsql01;64\n", '"', "name;vCPU\n" + '"x' * 90_000]
-)
-def test_another_file_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
-    """With the columns that it needs."""
-    with pytest.raises(InputError) as refused:
-        read_design(_csv(tmp_path, text))
-    assert "vCPU" in str(refused.value.fix)
-
-
-@pytest.mark.parametrize("text", ["vms: []\n", "[]\n"])
-def test_an_empty_list_of_vms_is_called_empty(tmp_path: Path, text: str) -> None:
-    """Neither Ansible nor a missing task is the matter: a row is shown."""
-    (tmp_path / "design.yml").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match="lists no VMs") as refused:
-        read_design(tmp_path / "design.yml")
-    assert "name: sql16" in str(refused.value.fix)
+    assert [item.name for item in estate.unseen] == ["sql01"]
 
 
 def test_a_host_model_is_found_in_a_snapshot(tmp_path: Path) -> None:
-    """The catalogue of the site says how many nodes it has."""
+    """The catalogue of the site says how many nodes it has; a model that it lacks is named."""
     (estate,) = snapshot.load(SMALL)
     (host,) = estate.hosts.values()
-    file = _csv(
-        tmp_path, f"name;vCPU;memory GB;host model\nsql01;16;64;{host.model or host.name}\nsql02;8;8;X1\n"
-    )
-    ran = vnuma_here("check", "--design", file, "--snapshot", SMALL, "--format", "json")
-    assert ran.code == 0, ran.text
-    assert "is called X1" in ran.out
+    model = host.model or host.name
+    file = _csv(tmp_path, f"name;vCPU;memory GB;host model\nsql01;16;64;{model}\nsql02;8;8;X1\n")
+    said = check("--design", file, "--snapshot", SMALL)
+    assert {one["vms"] for one in said["not_evaluated"] if "is called X1" in one["reason"]} == {1}
 
 
 @pytest.mark.parametrize(("named", "expected"), [("", 13), ("20", 20)])
@@ -237,22 +238,12 @@ def test_a_host_given_in_place_of_the_rows_decides_the_hardware_version(
     assert bool(assumed) is not bool(named)
 
 
-def test_a_count_that_is_none_is_named_as_its_column_is(tmp_path: Path) -> None:
-    """The message has the words of a table, not a name of ours."""
-    table = tmp_path / "design.csv"
-    table.write_text("name,vCPU,cores per socket,memory\na,4,4,64\nb,4,0,64\n", encoding="utf-8")
-    shown = vnuma_here("check", table, "--format", "markdown")
-    assert "cores per socket is '0', not a number of CPUs" in shown.out, shown.text
-
-
 def test_a_workbooks_rows_have_excels_numbers_and_its_bad_cells_are_named(tmp_path: Path) -> None:
     """Below a title and an empty row. A total is not a VM; a system other than Windows is valid."""
     book = Workbook(write_only=True)
     sheet = book.create_sheet()
     for row in (
-        ["SQL platform"],
-        [],
-        ["VM name", "vCPU", "Memory GB", "CPU hot add", "SQL", "OS"],
+        *(["SQL platform"], [], ["VM name", "vCPU", "Memory GB", "CPU hot add", "SQL", "OS"]),
         ["sql01", 16, 64, "no", "Enterprise 2022", "2022"],
         ["sql02", 16, 64, "maybe", "Web 2025", "Debian 12"],
         ["Total", 32, 128],
@@ -262,15 +253,10 @@ def test_a_workbooks_rows_have_excels_numbers_and_its_bad_cells_are_named(tmp_pa
 
     estate = read_design(tmp_path / "design.xlsx")
 
-    assert [vm.facts.name for vm in estate.vms] == ["sql01", "sql02"]
-    assert estate.vms[0].guest is not None
-    assert estate.vms[0].guest.build == 20348
-    said = [(item.name, item.why) for item in estate.unseen]
-    assert [name for name, _ in said] == ["sql02", "sql02", "Total"]
-    assert all(why.startswith(f"row {row}") for (_, why), row in zip(said, (5, 5, 6), strict=True))
-    assert {"maybe", "no Web edition"} <= {
-        word for _, why in said for word in ("maybe", "no Web edition") if word in why
-    }
+    assert [(vm.facts.name, _build(vm)) for vm in estate.vms] == [("sql01", 20348), ("sql02", None)]
+    rows = [(item.name, item.why[: len("row 5")]) for item in estate.unseen]
+    assert rows == [("sql02", "row 5"), ("sql02", "row 5"), ("Total", "row 6")]
+    assert estate.vms[1].absent.keys() >= {"cpuHotAddEnabled", "edition"}
 
 
 POWERCLI = (
@@ -280,36 +266,26 @@ POWERCLI = (
 )
 
 
-def test_what_powercli_exports_is_a_table(tmp_path: Path) -> None:
-    """Get-VM | Export-Csv, with its line of types above the headers."""
-    (vm,) = read_design(_csv(tmp_path, POWERCLI)).vms
-
-    settings = vm.facts.settings
-    assert (settings["numCPUs"], settings["numCoresPerSocket"], settings["memoryMB"]) == (16, 8, 65536)
-    assert vm.facts.hardware_version == 19
-    assert vm.guest is not None
-    assert vm.guest.build == 17763
-
-
 @pytest.mark.parametrize(
     ("name", "system", "build"),
     [
+        ("sql01", "Microsoft Windows Server 2019 (64-bit)", 17763),
+        # The system is what follows the name, which may itself look like one.
         ("sql-2016", "Microsoft Windows Server 2022 (64-bit)", 20348),
         ("windows-sql", "Red Hat Enterprise Linux 9 (64-bit)", None),
         ("windows-sql", "", None),  # without VMware Tools
     ],
 )
-def test_the_vms_name_in_powerclis_guest_says_nothing_of_its_system(
-    tmp_path: Path, name: str, system: str, build: int | None
-) -> None:
-    """The system is what follows the name, which may itself look like one."""
+def test_what_powercli_exports_is_a_table(tmp_path: Path, name: str, system: str, build: int | None) -> None:
+    """Get-VM | Export-Csv, with its line of types above the headers."""
     text = POWERCLI.replace("sql01", name).replace("Microsoft Windows Server 2019 (64-bit)", system)
 
     (vm,) = read_design(_csv(tmp_path, text)).vms
 
-    assert (vm.guest.build if vm.guest else None) == build
-    assert (vm.guest is None) is (build is None)
+    assert (_build(vm), vm.guest is None) == (build, build is None)
     assert name not in vm.absent.get("guest", "")
+    assert vm.facts.settings.items() >= {"numCPUs": 16, "numCoresPerSocket": 8, "memoryMB": 65536}.items()
+    assert vm.facts.hardware_version == 19
 
 
 @pytest.mark.parametrize("form", ["csv", "xlsx"])
@@ -359,33 +335,3 @@ def test_headers_and_values_of_vmware_s_own_tools_are_known(tmp_path: Path, head
     shape = ("numCPUs", "numCoresPerSocket", "memoryMB", "cpuHotAddEnabled")
     assert [settings[name] for name in shape] == [24, 6, 65536, True]
     assert vm.facts.hardware_version == 19
-
-
-@pytest.mark.parametrize(
-    ("system", "cores", "found"),
-    [
-        ("Microsoft Windows 11 (64-bit)", 2, True),
-        ("Microsoft Windows 10 (64-bit)", 4, False),
-        ("Windows 10 Enterprise", 4, False),
-        ("Windows 10 Pro", 4, True),
-    ],
-)
-def test_a_client_windows_without_an_edition_uses_four_sockets_at_most(
-    tmp_path: Path, system: str, cores: int, found: bool
-) -> None:
-    """16 vCPUs: above four sockets no edition uses them all; up to four it depends on the edition."""
-    text = f"name;vCPU;Cores per socket;OS;host\npc;16;{cores};{system};2x16/256@7.0\n"
-    (vm,) = checked(read_design(_csv(tmp_path, text))).vms
-    assert ("W04" in {item.finding.rule for item in vm.findings}) == found
-    assert ("W04" in vm.not_evaluated) == (system == "Microsoft Windows 10 (64-bit)")
-
-
-def test_a_table_without_columns_for_defaults_assumes_them(tmp_path: Path) -> None:
-    """Hot-add, affinity and keys, and from ESXi 8 automatic cores per socket: marked; never reservations."""
-    (vm,) = checked(read_design(_csv(tmp_path, "name;vCPU;RAM GB;host\ndb;8;64;2x16/256@8.0\n"))).vms
-    assert vm.assumed["T12"] == "assumes default CPU hot-add, not shown by the table"
-    assert vm.assumed["T01"] == "assumes default cores per socket, not shown by the table"
-    assert vm.undecided == ()
-    assert "M01" in vm.not_evaluated
-    (older,) = checked(read_design(_csv(tmp_path, "name;vCPU;RAM GB;host\ndb;8;64;2x16/256@7.0\n"))).vms
-    assert "T01" in older.undecided

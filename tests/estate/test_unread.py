@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.conftest import LabFactory
-from tests.estate.build import document
+from tests.estate.build import check
 from tests.support.cli import vnuma_here
 from tests.support.site import write_inventory
 
@@ -21,9 +22,9 @@ NEEDS_OTHER_CONNECTIONS = {"S18"}
 """Asked where clients' connections are seen on several nodes; here the check's own is the only one."""
 
 
-def unread(ran: str) -> set[str]:
+def unread(said: dict[str, Any]) -> set[str]:
     """Rules that were not evaluated in a check's JSON."""
-    return {rule for entry in document(ran)["not_evaluated"] for rule in entry["rules"]}
+    return {rule for entry in said["not_evaluated"] for rule in entry["rules"]}
 
 
 def test_every_rule_is_evaluated_where_all_is_given(lab: LabFactory, tmp_path: Path) -> None:
@@ -36,10 +37,9 @@ def test_every_rule_is_evaluated_where_all_is_given(lab: LabFactory, tmp_path: P
     site = write_inventory(tmp_path, running)
     screen = tmp_path / "esxtop.txt"
     screen.write_text(SCREEN, encoding="utf-8")
-    ran = vnuma_here("check", "--vm", "sql16", "--sql", "--evidence", screen, "-i", site, "--format", "json")
-    assert ran.code == 0, ran.text
-    assert unread(ran.out) == NEEDS_OTHER_CONNECTIONS
-    found = {item["rule"]: item["observed"] for item in document(ran.out)["findings"]}
+    said = check("--vm", "sql16", "--sql", "--evidence", screen, "-i", site)
+    assert unread(said) == NEEDS_OTHER_CONNECTIONS
+    found = {item["rule"]: item["observed"] for item in said["findings"]}
     assert found["M05"] == {"N%L": "69"}
     assert found["M06"]["NMIG"] == "1"
 
@@ -49,9 +49,8 @@ def test_a_text_without_esxtops_screen_is_refused(lab: LabFactory, tmp_path: Pat
     wrong = tmp_path / "wrong.txt"
     wrong.write_text("NUMA\n", encoding="utf-8")
     ran = vnuma_here("check", "--all", "--evidence", wrong, "-i", write_inventory(tmp_path, lab()))
-    assert ran.code == 3
+    assert (ran.code, ran.out) == (3, "")
     assert str(wrong) in ran.err
-    assert "esxtop" in ran.err
 
 
 def test_tools_tell_windows_without_a_login(lab: LabFactory, tmp_path: Path) -> None:
@@ -65,7 +64,6 @@ def test_tools_tell_windows_without_a_login(lab: LabFactory, tmp_path: Path) -> 
             },
         ]
     )
-    ran = vnuma_here("check", "--all", "-i", write_inventory(tmp_path, running), "--format", "json")
-    found = document(ran.out)
-    assert not {"W01", "W04"} & unread(ran.out)
+    found = check("--all", "-i", write_inventory(tmp_path, running))
+    assert not {"W01", "W04"} & unread(found)
     assert [item["object"]["name"] for item in found["findings"] if item["rule"] == "W04"] == ["client"]
