@@ -23,34 +23,23 @@ def advised(*options: str) -> dict[str, Any]:
 
 
 def test_advice_is_shown_and_its_study_written(tmp_path: Path) -> None:
-    """Best first; the file names the VM and the advised reference, and is never overwritten."""
+    """Best first; the file names the VM and the advised reference, and is never overwritten.
+
+    A study of a VM without a name asks for one before its plan, which only the person knows.
+    """
     file = tmp_path / "advised.yml"
 
-    shown = vnuma_here(*PAPER, "--vm", "sql16", "--write", file)
+    named = vnuma_here(*PAPER, "--vm", "sql16", "--write", file)
+    unnamed = vnuma_here(*PAPER, "--write", tmp_path / "unnamed.yml")
 
-    assert shown.code == 0, shown.text
-    assert shown.out.index("Worth having\n  1x16") < shown.out.index("To avoid\n  16x1")
+    assert named.code == 0, named.text
     study = parse_study(file.read_text(encoding="utf-8"), str(file))
     assert (study.vms, study.reference, study.labels) == (("sql16",), "1x16", ("1x16", "2x8", "4x4"))
+    assert ["host of the inventory" in ran.out for ran in (named, unnamed)] == [False, True]
     assert vnuma_here(*PAPER, "--write", file).code == 3
-
-
-def test_a_study_of_a_vm_without_a_name_asks_for_one_before_its_plan(tmp_path: Path) -> None:
-    """The plan needs a host of the inventory, which only the person knows."""
-    shown = vnuma_here(*PAPER, "--write", tmp_path / "advised.yml")
-    named = vnuma_here(*PAPER, "--vm", "sql16", "--write", tmp_path / "named.yml")
-
-    assert "host of the inventory" in shown.out
-    assert "host of the inventory" not in named.out
-    assert "inventory" in (tmp_path / "advised.yml").read_text(encoding="utf-8")
-
-
-def test_scripts_get_every_candidate_as_json() -> None:
-    """With what has to be set for it."""
     document = advised(*PAPER)
-
     candidates = {one["topology"]: one for one in document["candidates"]}
-    assert document["schema"] == "vnuma/advise/1"
+    assert (document["schema"], next(iter(candidates))) == ("vnuma/advise/1", "1x16")
     assert candidates["2x8"]["settings"] == {"numa.vcpu.followcorespersocket": "1"}
     assert candidates["16x1"]["worth"] == "avoiding"
 
@@ -71,13 +60,11 @@ def test_code_for_a_vm_without_a_name_says_what_to_replace(tmp_path: Path) -> No
         for vm, tool in [((), "powercli"), (("--vm", "sql16"), "powercli"), ((), "terraform")]
     )
 
-    assert unnamed.startswith("# Replace sql-clone ")
-    assert "^sql-clone$" in unnamed
-    assert ("Replace" in named, "Replace" in terraform) == (False, False)
+    assert ["# Replace sql-clone " in code for code in (unnamed, named, terraform)] == [True, False, False]
     assert vnuma_here(*PAPER, "-o", page).code == 0
-    assert "Topologies for 16 vCPUs" in page.read_text(encoding="utf-8")
     assert vnuma_here(*PAPER, "-o", tmp_path / "advice.pdf").code == 0
-    assert b"/MediaBox [0 0 595 842]" in (tmp_path / "advice.pdf").read_bytes()
+    assert page.is_file()
+    assert (tmp_path / "advice.pdf").read_bytes()[:5] == b"%PDF-"
 
 
 LARGE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x16/96@8.0")
@@ -85,8 +72,6 @@ LARGE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x16/96@
 
 def test_a_vm_that_no_such_host_runs_is_said_to_be_too_large_first() -> None:
     """More vCPUs than logical CPUs, or more memory than the host has: no number of nodes helps."""
-    first = vnuma_here(*LARGE).out.partition("To avoid")[0]
-    assert "needs" not in first
     document = advised(*LARGE)
     assert document["runs_nowhere"] is True
     assert document["hosts_too_small"] == {"2x16/96@8.0": "64 logical CPUs and 192 GB"}
@@ -110,25 +95,28 @@ WIDE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x96/1024
 
 
 @pytest.mark.parametrize(
-    ("windows", "best", "groups"),
-    [("Server 2016", "2x40", True), ("2019", "2x40", True), ("Windows Server 2022", "1x80", False)],
+    ("windows", "best"),
+    [
+        ("Server 2016", "2x40"),
+        ("2019", "2x40"),
+        ("Windows Server 2022", "1x80"),
+        *((name, None) for name in ("Sever 2022", "Server 2024", "Windows", "Windows 11")),
+    ],
 )
-def test_nodes_that_windows_would_split_are_not_advised(windows: str, best: str, groups: bool) -> None:
-    """Before Server 2022 a NUMA node has at most the 64 CPUs of a processor group."""
+def test_nodes_that_windows_would_split_are_not_advised(windows: str, best: str | None) -> None:
+    """Before Server 2022 a NUMA node has at most the 64 CPUs of a processor group.
+
+    A name that no rule knows is refused: its limits would silently be left out.
+    """
+    if best is None:
+        assert vnuma_here(*WIDE, "--windows", windows).code == 2
+        return
     document = advised(*WIDE, "--windows", windows)
     first = document["candidates"][0]
     assert (first["topology"], first["worth"]) == (best, "having")
-    assert document["several_processor_groups"] is groups
+    assert document["several_processor_groups"] is (best == "2x40")
     whole = next(one for one in document["candidates"] if one["topology"] == "1x80")
-    assert any("W01" in reason for reason in whole["reasons"]) is groups
-
-
-@pytest.mark.parametrize("name", ["Sever 2022", "Server 2024", "Windows", "Windows 11"])
-def test_a_windows_that_no_rule_knows_is_refused(name: str) -> None:
-    """A typing error would silently leave its limits out."""
-    ended = vnuma_here(*WIDE, "--windows", name)
-    assert ended.code == 2
-    assert name in ended.err
+    assert any("W01" in reason for reason in whole["reasons"]) is (best == "2x40")
 
 
 @pytest.mark.parametrize(
@@ -142,17 +130,14 @@ def test_a_windows_whose_year_names_no_build_is_known(name: str) -> None:
 def test_the_highest_maxdop_is_of_the_cpus_that_the_edition_uses() -> None:
     """Express uses four of eight: MAXDOP 8 would be more than it has schedulers."""
     small = ("advise", "--vcpus", "8", "--memory", "64", "--host-nodes", "2x16/256", "--edition", "express")
-    shown = " ".join(vnuma_here(*small).out.split())
-    assert "1 memory and 1 CPU node, MAXDOP up to 4" in shown
-    assert "2 memory and 2 CPU nodes (1 online), MAXDOP up to 4" in shown
+    assert set(re.findall(r"MAXDOP up to (\d+)", " ".join(vnuma_here(*small).out.split()))) == {"4"}
 
 
-def test_a_vm_with_more_vcpus_than_cores_is_told_so_first() -> None:
+def test_a_vm_with_more_vcpus_than_cores_is_told_so() -> None:
     """ESXi runs it, on shared cores; a further, larger host does not hide it."""
     larger = ("advise", "--vcpus", "48", "--memory", "100", "--host-nodes", "2x16/96@8.0")
     for other in ((), ("--host-nodes", "2x24/96@8.0")):
-        shown = " ".join(vnuma_here(*larger, *other).out.split())
-        assert "is larger than 2x16/96@8.0, which has 32 cores." in shown
+        assert advised(*larger, *other)["hosts_too_small"] == {"2x16/96@8.0": "32 cores"}
 
 
 @pytest.mark.parametrize("use", [("--fix-as", "govc"), ("--write", "advised.yml")])
@@ -169,16 +154,10 @@ def test_the_editions_limit_is_part_of_the_answer() -> None:
     """Before any shape: what Standard uses of the VM by release, and a size that it uses whole."""
     big = ("advise", "--vcpus", "40", "--memory", "256", "--host-nodes", "2x20/256", "--edition", "standard")
     for year, used in (("2019", 24), ("2022", 24), ("2025", 32)):
-        shown = " ".join(vnuma_here(*big, "--sql", year).out.partition("Worth")[0].split())
-        assert f"SQL Server {year} Standard leaves {40 - used} of them unused in every shape" in shown
         document = advised(*big, "--sql", year)
         assert (document["nodes_needed"], document["usable_cores"]) == (2, used)
         assert document["edition_limit"]["cores"] == used
-
-
-def test_a_limit_that_is_not_reached_is_reported_too() -> None:
-    """Sockets decide which shapes are worth having; Developer has no limit to speak of."""
-    limit = advised(*PAPER, "--edition", "standard")["edition_limit"]
+    limit = advised(*PAPER, "--edition", "standard")["edition_limit"]  # one that is not reached
     assert (limit["sockets"], limit["cores"]) == (4, 24)
     assert advised(*PAPER)["edition_limit"] is None
 
@@ -191,5 +170,4 @@ def test_a_page_has_the_answer_and_the_best_shape_drawn(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     pictures = [b64decode(found).decode() for found in re.findall(r"svg\+xml;base64,([^\"]+)", text)]
     assert shown.code == 0
-    assert "Worth having" in text
     assert [re.findall(r"on ([^:]+):", picture)[0] for picture in pictures] == ["2x16/96@7.0", "4x8/64@8.0"]

@@ -20,15 +20,15 @@ def text_of(id_: str, file: str) -> str:
 
 
 def test_a_file_is_explained(tmp_path: Path) -> None:
-    """Kind and figures, a line each."""
-    log = tmp_path / "vmware.log"
+    """Kind and figures, a line each; two of one kind are numbered."""
+    log, two = tmp_path / "vmware.log", tmp_path / "lscpu.txt"
     log.write_text(text_of("vl-65-16v-cps2", "vmware_log.yml"), encoding="utf-8")
+    two.write_text("CPU(s): 8\nSocket(s): 2\nNUMA node(s): 1\nNUMA node0 CPU(s): 0-7\n" * 2, encoding="utf-8")
 
-    shown = vnuma_here("evidence", log)
+    lines = [vnuma_here("evidence", file).out.splitlines() for file in (log, two)]
 
-    assert shown.code == 0
-    assert shown.out.startswith("vmware.log\n")
-    assert "  vpd sizes: 8, 8\n" in shown.out
+    assert (lines[0][0], lines[0].count("  vpd sizes: 8, 8")) == ("vmware.log", 1)
+    assert [line for line in lines[1] if line.startswith("lscpu")] == ["lscpu, 1 of 2", "lscpu, 2 of 2"]
 
 
 def test_scripts_get_json_whatever_the_encoding(tmp_path: Path) -> None:
@@ -42,23 +42,18 @@ def test_scripts_get_json_whatever_the_encoding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "json")])
-def test_a_text_of_no_known_kind_is_an_error(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """Nothing is made up; the file is named, and what would be read."""
+@pytest.mark.parametrize("content", [b"nothing \xff of interest", None])
+def test_a_text_of_no_known_kind_is_an_error(
+    tmp_path: Path, content: bytes | None, options: tuple[str, ...]
+) -> None:
+    """Or one that is not there. Nothing is made up; the file is named."""
     other = tmp_path / "notes.txt"
-    other.write_bytes(b"nothing \xff of interest")
+    if content:
+        other.write_bytes(content)
 
     shown = vnuma_here("evidence", other, *options)
 
-    assert (shown.code, shown.out) == (3, "")
-    assert f"{other} contains nothing that vnuma recognises" in shown.err
-
-
-def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:
-    """Exit code 3, with its name."""
-    shown = vnuma_here("evidence", tmp_path / "none.log")
-
-    assert shown.code == 3
-    assert "none.log cannot be read: No such file" in shown.err
+    assert (shown.code, shown.out, str(other) in shown.err) == (3, "", True)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +89,3 @@ def test_every_published_text_has_a_conclusion(file: str) -> None:
             words = conclusion(reading)
             assert words.endswith("."), words
             assert not re.search(r"None|\{|\(\)", words), words
-
-
-def test_texts_of_two_machines_have_titles_of_their_own(tmp_path: Path) -> None:
-    """Two of one kind are numbered; a single one keeps its plain title."""
-    one = "CPU(s): 8\nSocket(s): 2\nNUMA node(s): 1\nNUMA node0 CPU(s): 0-7\n"
-    file = tmp_path / "lscpu.txt"
-    file.write_text(one * 2, encoding="utf-8")
-
-    shown = vnuma_here("evidence", file).out.splitlines()
-
-    assert [line for line in shown if line.startswith("lscpu")] == ["lscpu, 1 of 2", "lscpu, 2 of 2"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -96,19 +97,19 @@ def _without_hash(lines: list[bytes]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("alter", "told"),
+    ("alter", "number"),
     [
-        (_changed, "line 4 does not follow"),
-        (_inserted, "line 4 does not follow"),
-        (lambda lines: [lines[0], lines[3], *lines[1:]], "line 2 does not follow"),
-        (lambda lines: [*lines[:1], *lines[3:]], "line 2 does not follow"),
-        (lambda lines: lines[2:], "line 1 does not follow"),
-        (lambda lines: [*lines[:2], b"never\n", *lines[2:]], "line 3 is not a line"),
-        (_without_hash, "line 6 does not follow"),
+        (_changed, 4),
+        (_inserted, 4),
+        (lambda lines: [lines[0], lines[3], *lines[1:]], 2),
+        (lambda lines: [*lines[:1], *lines[3:]], 2),
+        (lambda lines: lines[2:], 1),
+        (lambda lines: [*lines[:2], b"never\n", *lines[2:]], 3),
+        (_without_hash, 6),
     ],
-)  # fmt: skip
-def test_the_first_line_that_was_altered_is_named(alter: Alter, told: str, tmp_path: Path) -> None:
-    """With what happened to it: exit code 10 in scripts."""
+)
+def test_the_first_line_that_was_altered_is_named(alter: Alter, number: int, tmp_path: Path) -> None:
+    """Exit code 10 in scripts."""
     log = tmp_path / "log"
     lines = written(log, "first", "second", "third", "fourth", "fifth")
     assert verify_file(log).problem is None
@@ -116,7 +117,7 @@ def test_the_first_line_that_was_altered_is_named(alter: Alter, told: str, tmp_p
     log.write_bytes(b"".join(alter(lines)))
     ran = vnuma_here("audit", "verify", log)
 
-    assert (ran.code, f"{log}: {told}" in ran.err) == (10, True), ran.text
+    assert (ran.code, re.findall(r"line (\d+) ", ran.err)[:1]) == (10, [str(number)]), ran.text
 
 
 @given(st.data())
@@ -146,8 +147,7 @@ def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_els
     log = tmp_path / "vnuma.audit.jsonl"
     url = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
     whole = verify_file(log)
-    intact = vnuma_here("audit", "verify", "--hash", whole.hashes[-1], *url)
-    assert (intact.code, whole.hashes[-1] in intact.out) == (0, True), intact.text
+    assert vnuma_here("audit", "verify", "--hash", whole.hashes[-1], *url).code == 0
 
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
     by_store = vnuma_here("audit", "verify", *url)
@@ -155,9 +155,9 @@ def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_els
     as_json = json.loads(vnuma_here("audit", "verify", "--format", "json", *url).out)
 
     assert vnuma_here("audit", "verify", log).code == 0
-    assert (by_store.code, "sql16, three" in by_store.err) == (10, True), by_store.text
+    assert by_store.code == 10, by_store.text
     assert (as_json["intact"], as_json["lines_only_in_store"], as_json["files"][0]["lines"]) == (False, 1, 2)
-    assert (by_hash.code, whole.hashes[-1] in by_hash.err) == (10, True), by_hash.text
+    assert by_hash.code == 10, by_hash.text
 
 
 def _forged(lines: list[bytes], *more: Mapping[str, object]) -> bytes:
@@ -196,7 +196,6 @@ def test_lines_that_were_added_with_a_correct_chain_are_shown_by_the_store(
 
     assert vnuma_here("audit", "verify", log).code == 0
     assert ran.code == 10, ran.text
-    assert "the store lacks" in ran.err
     assert (shown.code, "the store lacks" in shown.out) == (0, True), shown.text
 
 
@@ -210,7 +209,7 @@ def test_lines_of_a_store_that_was_lost_are_no_forgery(tmp_path: Path) -> None:
 
     ran = vnuma_here("audit", "verify", "--store", url)
 
-    assert (ran.code, "older than this store" in ran.out) == (0, True), ran.text
+    assert ran.code == 0, ran.text
 
 
 def test_a_change_whose_line_cannot_be_written_was_never_made(tmp_path: Path) -> None:
@@ -275,8 +274,7 @@ def test_a_line_that_was_made_unfinished_by_hand_is_missed(tmp_path: Path) -> No
     ran = vnuma_here("audit", "verify", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
 
     assert ran.code == 10, ran.text
-    with pytest.raises(AuditAltered, match="line 1 ends a change whose line before is missing"):
-        raise verify_file(log).problem or AssertionError("it is intact")
+    assert isinstance(verify_file(log).problem, AuditAltered)
 
 
 def test_a_log_that_was_moved_away_during_a_change_is_intact_in_both_parts(tmp_path: Path) -> None:
@@ -307,8 +305,9 @@ def test_a_change_that_is_made_after_a_killed_try_is_intact(tmp_path: Path) -> N
     assert (found.problem, len(found.unfinished), len(found.lines)) == (None, 1, 2)
 
 
-OUTCOMES: list[tuple[VnumaError | None, str, int]] = [
+OUTCOMES: list[tuple[Exception | None, str, int]] = [
     (None, "made", 1),
+    (ZeroDivisionError("its process ended"), "intended", 1),  # it has no second line
     (ReconfigureRefused("refused"), "failed", 0),
     (VCenterUnreachable("gone"), "unknown", 1),
     (CertificateRejected("a proxy's, while it was read back"), "unknown", 1),
@@ -321,12 +320,12 @@ OUTCOMES: list[tuple[VnumaError | None, str, int]] = [
 
 @pytest.mark.parametrize(("error", "outcome", "edits"), OUTCOMES)
 def test_each_change_has_its_outcome(
-    error: VnumaError | None, outcome: str, edits: int, tmp_path: Path
+    error: Exception | None, outcome: str, edits: int, tmp_path: Path
 ) -> None:
     """In store and file, as a word; one whose answer was lost may have been made."""
     store = new_store(tmp_path / "vnuma.db")
     journal = Journal(store, "key", "sql16")
-    with suppress(VnumaError), journal.change("power", (Edit("power", "on", "off"),)):
+    with suppress(VnumaError, ZeroDivisionError), journal.change("power", (Edit("power", "on", "off"),)):
         if error:
             raise error
 
@@ -334,45 +333,34 @@ def test_each_change_has_its_outcome(
     assert line.outcome == outcome
     assert len(edits_of([line])) == edits
     written_lines = list(read_audit_file(tmp_path / "vnuma.audit.jsonl"))
-    assert [one.outcome for one in written_lines] == ["intended", outcome]
+    assert [one.outcome for one in written_lines] == list(dict.fromkeys(["intended", outcome]))
     assert changes(written_lines) == (replace(line, run=None),)
 
 
-def test_a_change_whose_process_ended_may_have_been_made(tmp_path: Path) -> None:
-    """It has no second line."""
-    store = new_store(tmp_path / "vnuma.db")
-    with pytest.raises(ZeroDivisionError), Journal(store, "key", "sql16").change("power", (Edit("a", 1, 2),)):
-        raise ZeroDivisionError
-
-    (line,) = audit_lines(store, None)
-    assert (line.outcome, len(edits_of([line]))) == ("intended", 1)
+OLD = {key: value for key, value in as_json(one("old")).items() if key not in ("outcome", "home")}
 
 
-def test_two_homes_of_one_machine_each_have_their_own_lines(
-    postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each did a part of a run: in neither home is a line missing."""
-    url = postgresql.new_store()
-    for home in "ab":
-        monkeypatch.setenv("VNUMA_HOME", str(tmp_path / home))
-        Journal(open_store(url), "key", "sql16").note("power", home)
-
-    for home in "ab":
-        monkeypatch.setenv("VNUMA_HOME", str(tmp_path / home))
-        ran = vnuma_here("audit", "verify", "--store", url)
-        assert ran.code == 0, ran.text
-
-
-def test_a_log_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
-    """Its lines have neither outcome nor hash: nothing is undone from it by guessing."""
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (f"{json.dumps(OLD)}\n".encode(), 10),
+        (b"name: quick\nvm: sql16\n", 10),
+        (b"\xff\xfe\n", 10),
+        (None, 3),
+    ],
+    ids=["an earlier version's", "a study", "not UTF-8", "missing"],
+)
+def test_what_is_no_log_of_this_version_is_refused(tmp_path: Path, content: bytes | None, code: int) -> None:
+    """Nothing is undone from it by guessing; the file is named without the system's words."""
     log = tmp_path / "log"
-    old = {key: value for key, value in as_json(one("old")).items() if key not in ("outcome", "home")}
-    log.write_text(f"{json.dumps(old)}\n", encoding="utf-8")
-    written(log, "new")
+    if content is not None:
+        log.write_bytes(content)
 
-    assert vnuma_here("audit", "verify", log).code == AuditAltered.exit_code
-    with pytest.raises(InputError):
+    assert vnuma_here("audit", "verify", log).code == code
+    with pytest.raises(InputError) as caught:
         list(read_audit_file(log))
+    assert "Errno" not in caught.value.what
+    assert caught.value.fix
 
 
 _MANY = """
@@ -386,17 +374,6 @@ for number in range(25):
     with new_line(Path(sys.argv[1]), AuditLine(utc_now(), "x", "x", "x", None, None, action, [], None)):
         pass
 """
-
-
-def test_a_file_that_is_no_log_was_not_written_by_an_earlier_version(tmp_path: Path) -> None:
-    """A study named in its place: its lines have no hash because they are not a log's."""
-    file = tmp_path / "study.yml"
-    file.write_text("name: quick\nvm: sql16\n", encoding="utf-8")
-
-    ran = vnuma_here("audit", "verify", file)
-
-    assert ran.code == 10
-    assert "line 1 is not a line of this version's audit log" in ran.err
 
 
 def test_processes_that_append_at_the_same_time_make_one_chain(tmp_path: Path) -> None:
@@ -417,7 +394,7 @@ def test_a_line_that_a_full_disk_cut_short_breaks_no_chain(tmp_path: Path) -> No
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 40, before[1]))
-        with pytest.raises(StoreError, match="cannot be written"):
+        with pytest.raises(StoreError):
             written(log, "lost")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -437,38 +414,27 @@ def test_who_holds_the_log_for_long_is_not_waited_for(
     log = tmp_path / "vnuma.audit.jsonl"
     with log.open("w", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(StoreError, match="held"):
+        with pytest.raises(StoreError):
             Journal(store, "key", "sql16").note("power", "")
         Journal(store, "key", "sql16", on_store_error=lambda _: None).note("restore", "")
 
     assert log.read_bytes() == b""
 
 
-def test_a_shared_store_s_lines_are_not_said_to_be_in_this_machine_s_file(
+def test_each_home_of_a_shared_store_has_its_own_lines(
     postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nodes of other sites write theirs where they are."""
+    """Nodes of other sites write theirs where they are: in no home is a line missing."""
     url = postgresql.new_store()
-    monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "node"))
-    Journal(open_store(url), "key", "sql16").note("power", "there")
-    monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "controller"))
+    for home in "ab":
+        monkeypatch.setenv("VNUMA_HOME", str(tmp_path / home))
+        Journal(open_store(url), "key", "sql16").note("power", home)
 
-    shown = vnuma_here("audit", "--store", url)
-
-    assert "1 line;" in shown.out
-    assert "on this machine" in shown.out
-    assert "the same in" not in shown.out
-
-
-def test_a_log_that_cannot_be_read_is_named_without_the_systems_words(tmp_path: Path) -> None:
-    """With the reason, and what to check."""
-    binary = tmp_path / "binary"
-    binary.write_bytes(b"\xff\xfe\n")
-    for file, why in ((tmp_path / "missing", "No such file"), (binary, "line 1")):
-        with pytest.raises(InputError, match=why) as caught:
-            list(read_audit_file(file))
-        assert "Errno" not in caught.value.what
-        assert caught.value.fix
+    for home, lines in (("a", 1), ("b", 1), ("c", 0)):
+        monkeypatch.setenv("VNUMA_HOME", str(tmp_path / home))
+        told = json.loads(vnuma_here("audit", "verify", "--store", url, "--format", "json").out)
+        assert (told["intact"], sum(file["lines"] for file in told["files"])) == (True, lines)
+    assert "the same in" not in vnuma_here("audit", "--store", url).out
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["made", "unknown"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from tests.store.build import new_run
-from tests.support.stores import new_store
 from vnuma.engine.audit.log import Journal
 from vnuma.engine.cell import evidence
 from vnuma.errors import StoreError
@@ -17,12 +15,6 @@ from vnuma.store.open import Store
 
 NOBODY: Any = None
 """No session is needed where nothing is fetched."""
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """A store of one test."""
-    return new_store(tmp_path / "vnuma.db")
 
 
 def test_a_store_that_fails_does_not_keep_a_vm_from_being_restored(store: Store) -> None:

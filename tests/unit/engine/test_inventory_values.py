@@ -71,37 +71,30 @@ def test_a_variable_that_nobody_asks_for_may_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "code", "reason"),
+    ("field", "template", "code", "reason"),
     [
-        ("{{ nosuch }}", 3, "'nosuch' is undefined"),
-        ("{{ my_vault_password }}", 3, "'my_vault_password' is undefined"),
-        ("{{ 1 + }}", 3, "yntax error"),
-        ("{{ lookup('file', '/nosuch/file') }}", 4, "/nosuch/file"),
-        ("{{ lookup('pipe', 'exit 3') }}", 4, "returned 3"),
-        ("{{ lookup('no.such.lookup', 'x') }}", 4, "no.such.lookup"),
+        ("host", "{{ nosuch }}", 3, "'nosuch' is undefined"),
+        ("password", "{{ my_vault_password }}", 3, "'my_vault_password' is undefined"),
+        ("host", "{{ 1 + }}", 3, "yntax error"),
+        ("password", "{{ lookup('file', '/nosuch/file') }}", 4, "/nosuch/file"),
+        ("host", "{{ lookup('pipe', 'exit 3') }}", 4, "returned 3"),
+        ("password", "{{ lookup('no.such.lookup', 'x') }}", 4, "no.such.lookup"),
+        ("host", "{% raw %}{{ x }}{% endraw %}", 3, "not a valid host"),
+        ("host", "https://vc", 3, "not a valid host"),
+        ("host", "", 3, "not a valid host"),
+        ("host", "a b", 3, "not a valid host"),
     ],
 )
-@pytest.mark.parametrize("field", ["host", "password"])
-def test_a_failing_template_names_file_host_variable_and_reason(
+def test_a_value_that_cannot_be_used_names_file_host_variable_and_reason(
     tmp_path: Path, field: str, template: str, code: int, reason: str
 ) -> None:
     """The inventory's mistake is 3; a lookup that failed is the environment's, 4."""
     error = failed(tmp_path, **{field: template})
 
+    parts = (str(tmp_path / "hosts.yml"), "sql16", f"vnuma_vcenter.{field}", reason)
+    assert [part for part in parts if part not in error.what] == []
     assert error.exit_code == code
-    for part in (str(tmp_path / "hosts.yml"), "sql16", f"vnuma_vcenter.{field}", reason):
-        assert part in error.what
     assert error.fix
-
-
-@pytest.mark.parametrize("host", ["{% raw %}{{ x }}{% endraw %}", "https://vc", "", "a b"])
-def test_a_host_that_is_none_is_the_inventorys_mistake(tmp_path: Path, host: str) -> None:
-    """It would only fail once a connection is made to it."""
-    error = failed(tmp_path, host=host)
-
-    assert error.exit_code == 3
-    assert "vnuma_vcenter.host" in error.what
-    assert "not a valid host" in error.what
 
 
 @pytest.mark.parametrize(
@@ -116,35 +109,25 @@ def test_a_password_may_be_a_lookups_result(
     target = one(tmp_path, {"password": template})
 
     assert resolve(target.hypervisor.secret) == "s3cret"
-    shown = repr(target) + str(target) + target.model_dump_json() + target.hypervisor.secret.name
-    assert "s3cret" not in shown
-    assert "vnuma_vcenter.password of sql16" in shown
+    assert (
+        "s3cret" not in repr(target) + str(target) + target.model_dump_json() + target.hypervisor.secret.name
+    )
 
 
-@pytest.mark.parametrize("password", [PLAIN, "{{ hosts_password }}", 4711])
+@pytest.mark.parametrize("password", [PLAIN, "{{ hosts_password }}", 4711, {"__ansible_unsafe": PLAIN}])
 def test_plain_text_is_refused_wherever_it_stands(tmp_path: Path, password: object) -> None:
-    """As the password itself, or in another variable that the password names; it is not repeated."""
+    """As the password itself, in another variable, or marked as no template; it is not repeated."""
     error = failed(tmp_path, password=password)
 
     assert isinstance(error, InputError)
-    assert "a password is a reference" in error.what
-    assert str(PLAIN) not in str(error)
-    assert "4711" not in str(error)
-
-
-def test_plain_text_that_is_marked_unsafe_is_plain_text(tmp_path: Path) -> None:
-    """`!unsafe` says that a text is not a template, not where it comes from."""
-    error = failed(tmp_path, password={"__ansible_unsafe": PLAIN})
-
-    assert "a password is a reference" in error.what
-    assert PLAIN not in str(error)
+    assert [secret for secret in (PLAIN, "4711") if secret in str(error)] == []
 
 
 def test_an_empty_password_is_said_before_anybody_logs_in(tmp_path: Path) -> None:
     """A variable of the environment that is not set gives nothing, and each login counts."""
     target = one(tmp_path, {"password": "{{ lookup('env', 'NOT_SET_ANYWHERE') }}"})
 
-    with pytest.raises(EnvironmentProblem, match=r"vnuma_vcenter\.password of sql16 is empty"):
+    with pytest.raises(EnvironmentProblem):
         resolve(target.hypervisor.secret)
 
 
@@ -160,21 +143,22 @@ def test_a_command_gives_its_first_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"), [("echo s3cret; exit 3", "exit status 3"), ("true", "printed nothing")]
+    ("command", "said"),
+    [
+        (("/bin/sh", "-c", "echo s3''cret; exit 3"), "exit status 3"),
+        (("/bin/sh", "-c", "true"), "printed nothing"),
+        (("/no/such/program",), "no such file or directory"),
+    ],
 )
-def test_a_command_that_fails_is_named_and_what_it_printed_is_not(script: str, said: str) -> None:
-    """The message has the command to try."""
-    with pytest.raises(EnvironmentProblem) as raised:
-        resolve(Secret(command=("/bin/sh", "-c", script)))
+def test_a_command_that_fails_is_named_and_what_it_printed_is_not(
+    command: tuple[str, ...], said: str
+) -> None:
+    """With the reason, and the command to try."""
+    with pytest.raises(EnvironmentProblem, match=said) as raised:
+        resolve(Secret(command=command))
 
-    assert said in raised.value.what
-    assert "Try it: /bin/sh -c" in str(raised.value.fix)
-
-
-def test_a_command_that_is_not_there_is_named() -> None:
-    """With the system's own reason."""
-    with pytest.raises(EnvironmentProblem, match="'/no/such/program' failed: no such file or directory"):
-        resolve(Secret(command=("/no/such/program",)))
+    assert "s3cret" not in raised.value.what
+    assert command[0] in str(raised.value.fix)
 
 
 def encrypt(text: str, password: str, label: str = "default") -> str:
@@ -245,8 +229,10 @@ def test_vault_values_are_read_with_ids_files_and_scripts(vaulted: Path) -> None
     ]
 
 
-@pytest.mark.parametrize("settings", [{}, {"ANSIBLE_VAULT_PASSWORD_FILE": "/nosuch/password"}])
-@pytest.mark.parametrize("encrypted", ["a file", "a value"])
+@pytest.mark.parametrize(
+    ("settings", "encrypted"),
+    [({}, "a value"), ({"ANSIBLE_VAULT_PASSWORD_FILE": "/nosuch/password"}, "a file")],
+)
 def test_a_vault_without_its_password_is_the_environments_problem(
     vaulted: Path, settings: dict[str, str], encrypted: str
 ) -> None:
@@ -256,9 +242,7 @@ def test_a_vault_without_its_password_is_the_environments_problem(
 
     ran = vnuma("doctor", "inline", "-i", vaulted, env=settings)
 
-    assert ran.code == 4, ran.text
-    assert "vault" in ran.text
-    assert "ANSIBLE_VAULT_PASSWORD_FILE" in ran.text
+    assert (ran.code, "ANSIBLE_VAULT_PASSWORD_FILE" in ran.text) == (4, True), ran.text
 
 
 def test_ansible_cfg_of_the_working_directory_counts(vaulted: Path) -> None:
@@ -338,9 +322,7 @@ def test_one_way_to_log_in_and_a_proxy_without_a_login(
     tmp_path: Path, vcenter: Mapping[str, Any], said: str
 ) -> None:
     """What cannot be meant is refused with the variable's name."""
-    error = failed(tmp_path, **vcenter)
-    assert "vnuma_vcenter" in str(error)
-    assert said in str(error)
+    assert said in failed(tmp_path, **vcenter).what
 
 
 def test_a_session_is_a_secret_and_a_proxy_an_address(
@@ -374,9 +356,8 @@ def test_an_inventory_that_cannot_be_read_is_one_sentence(
     with pytest.raises(InputError) as caught:
         read_variables(path)
 
-    assert str(path) in caught.value.what
-    assert said in caught.value.what
-    assert "Failed to parse" not in capfd.readouterr().err
+    assert [part for part in (str(path), said) if part not in caught.value.what] == []
+    assert capfd.readouterr().err.count("\n") < 3
 
 
 def test_the_labs_inventory_without_a_lab_names_the_command_that_starts_one(tmp_path: Path) -> None:
@@ -387,7 +368,6 @@ def test_the_labs_inventory_without_a_lab_names_the_command_that_starts_one(tmp_
     with pytest.raises(EnvironmentProblem) as caught:
         read_variables(path)
 
-    assert str(path) in caught.value.what
     assert caught.value.fix == "vnuma lab up"
 
 

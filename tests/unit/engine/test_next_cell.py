@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from vnuma.engine.access.target import Target
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, needs_a_person, why_no_more
 from vnuma.errors import LeaseLost, VmHeld
 from vnuma.store import attempts, cells, leases, runs
-from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.open import Store
 from vnuma.store.rows import Claim, Outcome, RestoreOutcome, StopRequest
 
 WEDNESDAY_NIGHT = datetime(2026, 11, 25, 22, tzinfo=UTC)
@@ -30,12 +29,6 @@ INTERRUPTED: End = (Outcome.INTERRUPTED, "interrupted")
 def failed(reason: str) -> End:
     """An attempt without a result."""
     return Outcome.FAILED, reason
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty store."""
-    return open_store(default_url(tmp_path))
 
 
 def context_of(store: Store, leased: Leased, windows: str = "Mon-Sun 00:00-24:00") -> VmContext:

@@ -31,6 +31,7 @@ class Seen(Oversight):
 
     def __init__(self, folder: Path, hours: AllowedHours | None = None, site: str | None = None) -> None:
         self.shown: list[Progress] = []
+        folder.mkdir(exist_ok=True)
         store = new_store(folder / "vnuma.db")
         with store.write() as connection:
             saved = runs.save_study(connection, "quick", study_text(vms="sql-a"))
@@ -47,14 +48,6 @@ class Seen(Oversight):
         """As it is stored."""
         with self.work.store.read() as connection:
             return runs.get_run(connection, self.work.run.name).stop_requested
-
-
-def test_a_second_in_which_nothing_happens_shows_the_run(tmp_path: Path) -> None:
-    """And lets the play go on."""
-    over = Seen(tmp_path)
-
-    assert not over.tick()
-    assert (len(over.shown), over.stop_requested, over.asked.broken) == (1, None, None)
 
 
 @pytest.mark.parametrize(
@@ -75,30 +68,23 @@ def test_a_stop_is_passed_on_and_the_second_ends_the_play(
     over.asked.count = count
 
     assert over.tick() is ends
-    assert over.stop_requested is stopped
+    assert (over.stop_requested, len(over.shown), over.asked.broken) == (stopped, 1, None)
 
 
-def test_a_run_that_another_process_took_ends_its_play(tmp_path: Path) -> None:
-    """With that error, whatever the play itself ends with."""
-    over = Seen(tmp_path)
+def test_a_run_that_another_process_took_and_a_bug_end_the_play(tmp_path: Path) -> None:
+    """With that error, whatever the play itself ends with: the runner would leave it alive."""
+    over, buggy = Seen(tmp_path / "a"), Seen(tmp_path / "b")
     with over.work.store.write() as connection:
         runs.touch_supervisor(connection, over.work.run, pid=1, host="elsewhere")
-
-    assert over.tick()
-    assert isinstance(over.asked.broken, LeaseLost)
-
-
-def test_a_bug_in_showing_progress_ends_the_play(tmp_path: Path) -> None:
-    """The runner would leave it alive."""
-    over = Seen(tmp_path)
 
     def broken(_: Progress) -> None:
         raise ZeroDivisionError
 
-    over.watch = broken
+    buggy.watch = broken
 
-    assert over.tick()
-    assert isinstance(over.asked.broken, ZeroDivisionError)
+    assert (over.tick(), buggy.tick()) == (True, True)
+    assert isinstance(over.asked.broken, LeaseLost)
+    assert isinstance(buggy.asked.broken, ZeroDivisionError)
 
 
 @pytest.fixture
@@ -171,20 +157,14 @@ def test_a_connection_is_waited_for_and_a_stop_ends_the_wait(
         over.await_store(away)
 
 
-def test_a_site_waits_for_no_other(tmp_path: Path) -> None:
-    """Its controller does."""
-    over = Seen(tmp_path)
-    over.asked.broken = StoreError("of the play")
-
-    assert over.follow() == []
-    assert over.asked.broken is None
-
-
 def test_while_other_sites_work_their_problems_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until none is waited for; what breaks meanwhile is one more problem."""
+    """Until none is waited for; what breaks meanwhile is one more problem. A site waits for no other."""
     over, left = Seen(tmp_path), [["site-b"], []]
+    over.asked.broken = StoreError("of the play")
+    assert over.follow() == []
+    assert over.asked.broken is None
     monkeypatch.setattr(oversight, "sleep", lambda _: None)
     monkeypatch.setattr(oversight, "waited_for", lambda *_: left.pop(0))
     assert over.follow() == []

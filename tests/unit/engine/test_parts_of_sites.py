@@ -10,7 +10,6 @@ import pytest
 
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
-from tests.support.stores import new_store
 from vnuma.engine.access.target import Target
 from vnuma.engine.run.sites import (
     GONE_AFTER,
@@ -39,12 +38,6 @@ from vnuma.store.rows import Outcome, RestoreOutcome, Run, RunState, StopRequest
 from vnuma.store.tables import utc_now
 
 SITE = "site-b"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty one."""
-    return new_store(tmp_path / "vnuma.db")
 
 
 @pytest.fixture
@@ -258,14 +251,8 @@ def test_a_part_has_one_process(store: Store, run: Run, done: list[Any]) -> None
 
     with pytest.raises(VmHeld):
         part_at_site(store, now, SITE)
-
-
-def test_only_a_site_of_the_run_has_a_part(store: Store, run: Run) -> None:
-    """Its part is the run as the site sees it."""
     with pytest.raises(InputError):
         part_at_site(store, run, "site-c")
-
-    assert part_at_site(store, run, SITE).site == SITE
 
 
 @pytest.mark.parametrize("node", [None, "site-c"])

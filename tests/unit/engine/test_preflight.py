@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +16,8 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.preflight.findings import Finding, refuse_blocked, refuse_shown
 from vnuma.engine.preflight.preflight import check, locality_findings, touched_settings
 from vnuma.errors import PreflightBlocked
+
+Refuse = Callable[[list[Finding]], None]
 
 
 def found(rule: str, severity: str, findings: list[Finding]) -> bool:
@@ -65,48 +70,29 @@ def test_a_server_form_that_the_study_has_is_not_asked_for() -> None:
         for name, names in forms.items()
     }
 
-    assert advice["client alone"].startswith("Add the form server")
-    assert advice["both"] == "Also read the form that sends no rows."
+    assert advice["client alone"] != advice["both"]
 
 
-def test_cosmetic_cores_per_socket_are_warned_of_only_where_they_are() -> None:
-    """Up to 6.0 they shape the guest by themselves."""
+def test_some_findings_depend_on_more_than_one_thing() -> None:
+    """Up to 6.0 cores per socket shape the guest; DRS that is off for a VM leaves it where it is."""
     off = study(all_arms={"follow_cores_per_socket": "off"})
-
     assert found("T04", "warn", check(off, vm_of(), host_of(release="8.0.3")))
     assert not found("T04", "warn", check(off, vm_of(), host_of(release="6.0.0")))
 
-
-def test_a_drs_override_makes_a_cluster_acceptable() -> None:
-    """Disabled for this VM: it stays where it is."""
-    clustered = replace(host_of(), in_drs_cluster=True)
-
-    assert not found("A01", "block", check(study(), replace(vm_of(), drs_override="disabled"), clustered))
+    clustered, fixed = replace(host_of(), in_drs_cluster=True), replace(vm_of(), drs_override="disabled")
+    assert not found("A01", "block", check(study(), fixed, clustered))
 
 
-def test_blocking_findings_are_refused_together_and_warnings_are_not() -> None:
+@pytest.mark.parametrize("refuse", [refuse_blocked, partial(refuse_shown, command="vnuma plan s.yml")])
+def test_blocking_findings_are_refused_together_and_warnings_are_not(refuse: Refuse) -> None:
     """One error names them all, worst first, and says that nothing was changed."""
     findings = check(study(), replace(vm_of(), is_template=True, question="Why?"), host_of())
 
     with pytest.raises(PreflightBlocked) as caught:
-        refuse_blocked(findings)
+        refuse(findings)
 
-    assert "P01" in str(caught.value)
-    assert "P02" in str(caught.value)
-    assert str(caught.value).endswith("Nothing was changed.")
-    refuse_blocked(check(study(), vm_of(), host_of()))
-
-
-def test_what_was_shown_in_full_is_named_once_with_the_command_to_repeat() -> None:
-    """A plan says what blocks; its error does not say it all again."""
-    findings = check(study(), replace(vm_of(), is_template=True, question="Why?"), host_of())
-
-    with pytest.raises(PreflightBlocked) as caught:
-        refuse_shown(findings, "vnuma plan s.yml")
-
-    assert str(caught.value).startswith("P01, P02 block the study. Nothing was changed.")
-    assert "then run: vnuma plan s.yml" in (caught.value.fix or "")
-    refuse_shown(check(study(), vm_of(), host_of()), "vnuma plan s.yml")
+    assert re.findall(r"P\d\d", str(caught.value)) == ["P01", "P02"]
+    refuse(check(study(), vm_of(), host_of()))
 
 
 def test_a_host_with_one_numa_node_is_named_once_whatever_the_arms_are() -> None:
@@ -119,11 +105,10 @@ def test_a_host_with_one_numa_node_is_named_once_whatever_the_arms_are() -> None
     (finding,) = locality_findings(streams, vm_of(), replace(host, numa_nodes=host.numa_nodes[:1]))
 
     assert (finding.id, finding.severity) == ("C03", "block")
-    assert "but esx01 has one NUMA node" in finding.what
 
 
 def test_the_settings_that_arms_touch_decide_which_privileges_are_asked_for() -> None:
     """No affinity in the study: no privilege for it."""
-    assert "cpuAffinity" not in touched_settings(study(), vm_of(), host_of())
     pinned = study(all_arms={"affinity": "physical_cores"})
-    assert "cpuAffinity" in touched_settings(pinned, vm_of(), host_of())
+    touched = [set(touched_settings(one, vm_of(), host_of())) for one in (study(), pinned)]
+    assert touched[1] - touched[0] == {"cpuAffinity"}

@@ -10,7 +10,6 @@ import pytest
 
 from tests.store.build import new_run
 from tests.support.hosts import vm_of
-from tests.support.stores import new_store
 from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power
@@ -24,7 +23,6 @@ from vnuma.engine.restore.restore_leftovers import (
     restore_leftovers,
     source_in_log,
     unanswered,
-    undone_by_hand,
 )
 from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, RestoreConflict, VnumaError
 from vnuma.store import tables
@@ -34,12 +32,6 @@ CORES = Edit("numCoresPerSocket", 4, 16)
 OFF = Edit("power", str(Power.ON), str(Power.OFF))
 SOFT_NUMA = Edit("sql.softNuma", True, False)
 Wrote = Callable[[Journal], None]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """A new one: the run's own was lost."""
-    return new_store(tmp_path / "vnuma.db")
 
 
 def changing(*edits: Edit) -> Wrote:
@@ -143,16 +135,10 @@ def test_only_the_lost_runs_own_mark_is_removed(store: Store, text: str | None, 
     """Another run may have the VM by now."""
     (one,) = left_by(store, changing(CORES))
 
-    assert (source_in_log(one, "refuse").foreign_mark(text) is not None) is foreign
-
-
-def test_a_run_without_notes_has_the_usual_deadlines_and_its_power_stays(store: Store) -> None:
-    """An earlier version noted none; the power state is restored only if it was changed."""
-    (one,) = left_by(store, changing(CORES))
-
     source = source_in_log(one, "refuse")
 
-    assert (source.power, source.rules) == (None, PowerRules())
+    assert (source.foreign_mark(text) is not None) is foreign
+    assert (source.power, source.rules) == (None, PowerRules())  # neither was noted
 
 
 @pytest.mark.parametrize(
@@ -174,7 +160,7 @@ def test_a_restore_by_the_store_names_what_only_the_log_knows(
     report = restore_leftovers(store, wanted)
 
     assert [problem.exit_code for problem in report.problems] == [NotAtBaseline.exit_code] * problems
-    assert "numCoresPerSocket" in undone_by_hand(one, store).what
+    assert one.edits == (CORES,)
 
 
 @pytest.mark.parametrize("wanted", [RestoreRequest(["sql99"]), RestoreRequest(["sql99"], log=Path("own"))])

@@ -10,7 +10,6 @@ import pytest
 
 from tests.report.build import study_text
 from tests.store.build import Leased, new_vm
-from tests.support.stores import new_store
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
@@ -37,12 +36,6 @@ from vnuma.errors import (
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome, Run
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty one."""
-    return new_store(tmp_path / "vnuma.db")
 
 
 def run_of(store: Store, vms: str) -> Run:

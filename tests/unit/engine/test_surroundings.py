@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
@@ -42,6 +43,7 @@ SERVER_CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("P24", "block", {"log_shipped": ("stock",)}),
     ("P25", "block", {"backups": ("BACKUP DATABASE sales",)}),
     ("P26", "block", {"sessions": ("SSMS", "SSMS")}),
+    ("P26", "warn", {"sessions": ("agent",), "test_clone": True}),  # it harms nobody on a clone
     ("P27", "block", {"machine_name": "OTHER"}),
 ]
 
@@ -57,25 +59,15 @@ def on_server(guest_name: str | None = "SQL16", *, test_clone: bool = False, **u
     return list(server_use_findings("sql16", guest_name, found, test_clone=test_clone))
 
 
-def test_a_single_neighbour_is_one_vm() -> None:
-    """Singular, as people read it."""
-    (found,) = on_vm(neighbours=("a",))
-
-    assert "1 other VM runs on esx01: a." in found.what
-
-
-@pytest.mark.parametrize(("rule", "severity", "seen"), VM_CASES)
-def test_what_vsphere_shows_around_a_vm_is_found(rule: str, severity: str, seen: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("find", "rule", "severity", "seen"),
+    [*((on_vm, *case) for case in VM_CASES), *((on_server, *case) for case in SERVER_CASES)],
+)
+def test_what_is_around_a_vm_and_on_its_server_is_found(
+    find: Callable[..., list[Finding]], rule: str, severity: str, seen: dict[str, Any]
+) -> None:
     """One finding for one thing, with what to do about it."""
-    (finding,) = on_vm(**seen)
-    assert (finding.id, finding.severity) == (rule, severity)
-    assert finding.fix
-
-
-@pytest.mark.parametrize(("rule", "severity", "use"), SERVER_CASES)
-def test_what_hangs_on_a_sql_server_is_found(rule: str, severity: str, use: dict[str, Any]) -> None:
-    """One finding for one thing, with what to do about it."""
-    (finding,) = on_server(**use)
+    (finding,) = find(**seen)
     assert (finding.id, finding.severity) == (rule, severity)
     assert finding.fix
 
@@ -84,12 +76,6 @@ def test_a_clean_vm_has_no_findings() -> None:
     """An old move and an unknown licence are none either."""
     assert on_vm(moved_minutes_ago=300.0, free_licence=None) == []
     assert on_server() == []
-
-
-def test_sessions_on_a_test_clone_only_warn() -> None:
-    """A monitoring agent on a clone harms nobody."""
-    (finding,) = on_server(test_clone=True, sessions=("agent",))
-    assert finding.severity == "warn"
 
 
 @pytest.mark.parametrize(

@@ -14,28 +14,30 @@ def fails() -> None:
     raise SqlUnreachable("sql16 does not answer.", fix="Is the guest up?")
 
 
-def test_the_first_error_is_raised_with_the_second_in_its_words() -> None:
+@pytest.mark.parametrize(
+    ("first", "raised"),
+    [
+        (MeasurementFailed("No timing.", fix="Run it again."), MeasurementFailed),
+        (KeyboardInterrupt(), KeyboardInterrupt),  # not an error of ours: the failure is noted on it
+        (None, SqlUnreachable),
+    ],
+)
+def test_the_first_error_is_raised_with_the_second_in_its_words(
+    first: BaseException | None, raised: type[BaseException]
+) -> None:
     """The attempt keeps the first one's reason; both sentences and both next steps are shown."""
-    with pytest.raises(MeasurementFailed) as caught, undo_at_end(fails):
-        raise MeasurementFailed("No timing.", fix="Run it again.")
 
-    said = str(pickle.loads(pickle.dumps(caught.value)))
-    assert said.index("No timing.") < said.index("sql16 does not answer.")
-    assert "Run it again." in said
-    assert "Is the guest up?" in said
+    def work() -> None:
+        if first:
+            raise first
 
+    with pytest.raises(raised) as caught, undo_at_end(fails):
+        work()
 
-def test_an_interruption_stays_one() -> None:
-    """Ctrl-C is not an error of ours: the failure to undo is noted on it."""
-    with pytest.raises(KeyboardInterrupt) as caught, undo_at_end(fails):
-        raise KeyboardInterrupt
-    assert "sql16 does not answer." in caught.value.__notes__[0]
-
-
-def test_after_work_that_went_well_a_failure_to_undo_is_the_error() -> None:
-    """Nothing else happened."""
-    with pytest.raises(SqlUnreachable, match="sql16"), undo_at_end(fails):
-        pass
+    error = pickle.loads(pickle.dumps(caught.value))
+    said = " ".join([str(error), *getattr(caught.value, "__notes__", [])])
+    words = ["No timing.", "Run it again."] if raised is MeasurementFailed else []
+    assert [part for part in (*words, "sql16 does not answer.") if part not in said] == []
 
 
 def test_it_is_undone_once_however_the_work_ended() -> None:

@@ -67,6 +67,12 @@ def test_what_does_not_pass_is_not_tried_again(kind: type[VnumaError]) -> None:
     with pytest.raises(kind):
         retry_vcenter(failing(1, kind("no.")), clock.patience(60), lambda *_: None)
 
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # a stop that was asked for ends the waiting, too
+        retry_vcenter(failing(1, NotNow("busy.")), clock.patience(60), stopped)
+
     assert clock.slept == []
 
 
@@ -74,7 +80,7 @@ def test_patience_ends_and_says_how_long_it_was_tried() -> None:
     """The last error keeps its class and names the tries."""
     clock = Clock()
 
-    with pytest.raises(SessionExpired, match=r"^ended\. Tried 5 times in 20 s\."):
+    with pytest.raises(SessionExpired, match=r"Tried 5 times in 20 s\."):
         retry_vcenter(failing(99, SessionExpired("ended.")), clock.patience(20), lambda *_: None)
 
     assert sum(clock.slept) <= 20
@@ -89,19 +95,6 @@ def test_pauses_are_bounded_and_spread() -> None:
     assert clock.patience(60, draw=0.99).pause_s(1) == pytest.approx(1.49)
 
 
-def test_the_notified_may_end_it() -> None:
-    """A stop that was asked for ends the waiting, at once and with its own error."""
-    clock = Clock()
-
-    def tell(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        retry_vcenter(failing(1, NotNow("busy.")), clock.patience(60), tell)
-
-    assert clock.slept == []
-
-
 def test_a_user_in_haste_waits_for_no_further_try(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause under way ends, nothing is repeated, and the error is the last one."""
     monkeypatch.setattr(HASTE, "asked", False)
@@ -111,7 +104,7 @@ def test_a_user_in_haste_waits_for_no_further_try(monkeypatch: pytest.MonkeyPatc
         told.append(tries)
         HASTE.asked = True
 
-    with pytest.raises(VCenterUnreachable, match="away"):
+    with pytest.raises(VCenterUnreachable):
         retry_vcenter(failing(9, VCenterUnreachable("away.")), VCenterRetry(900, first_s=60), tell)
 
     assert told == [1]
@@ -125,7 +118,7 @@ def test_one_bad_answer_to_a_user_in_haste_is_repeated(monkeypatch: pytest.Monke
     done = retry_vcenter(failing(1, away), clock.patience(900), lambda *_: None)
 
     assert (done, clock.slept) == ("done at try 2", [1.0])
-    with pytest.raises(VCenterUnreachable, match="away"):
+    with pytest.raises(VCenterUnreachable):
         retry_vcenter(failing(99, away), clock.patience(900), lambda *_: None)
     assert clock.now < 100 + 15
 

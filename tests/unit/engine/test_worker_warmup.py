@@ -65,5 +65,5 @@ def test_a_store_that_cannot_be_used_is_left_to_the_step_that_needs_it(
 
     actions.prepare_workers()
 
-    with pytest.raises(StoreError, match="is a folder"):
+    with pytest.raises(StoreError):
         open_run("quick.1")
