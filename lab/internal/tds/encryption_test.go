@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"math/big"
 	"net"
 	"testing"
@@ -99,8 +100,15 @@ func TestAnEncryptedLoginAlone(t *testing.T) {
 	}
 }
 
-// TDS 8 starts with TLS; PRELOGIN and everything else is sent inside.
+// TDS 8 starts with TLS; PRELOGIN and everything else is sent inside. A login names version 7.4, as mssql-jdbc's does, or
+// 8.0, as go-mssqldb's.
 func TestTDS8(t *testing.T) {
+	for _, version := range []uint32{version74, version80} {
+		loginBy8(t, version)
+	}
+}
+
+func loginBy8(t *testing.T, version uint32) {
 	certificate, config := trusted(t)
 	server, _ := start(t, echo(), Options{Certificate: certificate})
 	c := connect(t, server)
@@ -111,8 +119,11 @@ func TestTDS8(t *testing.T) {
 	if secured.ConnectionState().NegotiatedProtocol != "tds/8.0" {
 		t.Error("no ALPN")
 	}
-	inside.send(packetLogin7, unhex(t, freetdsLogin))
-	if b := inside.receive(); !bytes.Contains(b, []byte{tokenLoginAck, 0x32}) {
+	login := unhex(t, freetdsLogin)
+	binary.LittleEndian.PutUint32(login[4:], version)
+	inside.send(packetLogin7, login)
+	answer := binary.BigEndian.AppendUint32([]byte{tokenLoginAck, 0x32, 0, 1}, version)
+	if b := inside.receive(); !bytes.Contains(b, answer) {
 		t.Fatalf("login: %x", b)
 	}
 }

@@ -64,7 +64,7 @@ func (c *connection) answerLogin(r *request) error {
 // openSession asks the engine, unless this server does not implement the kind of login.
 func (c *connection) openSession(login *loginRequest) (Session, *Message) {
 	switch {
-	case login.version < version73A:
+	case login.version < version73A && login.version != version80:
 		return nil, &Message{Number: 50000, State: 1, Class: 16, Line: 1,
 			Text: "This server speaks TDS 7.3 and 7.4 only: set TDS_Version=7.4."}
 	case login.integrated && !c.byTicket(login):
@@ -102,6 +102,7 @@ func (e *refusedError) Error() string { return "login refused: " + e.Text }
 const (
 	version73A = 0x730A0003
 	version74  = 0x74000004
+	version80  = 0x08000000 // of some clients that encrypt all (strict)
 )
 
 const (
