@@ -10,10 +10,10 @@ import typer
 
 from vnuma.checks.fix_as import Target, Tool, fix_as, in_comment
 from vnuma.cli.options import TextOrJsonOption
-from vnuma.cli.screen import WIDEST, echo, echo_json, note, say, width
+from vnuma.cli.screen import echo, echo_json, note, say
 from vnuma.cli.shape_options import LookAhead, where
 from vnuma.errors import InputError, writing
-from vnuma.words.plain_text import counted, filled
+from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner, in_json
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def advise(
     if there.simulated:
         say(banner(there.simulated))
     for sentence in said:
-        say(filled(sentence, width() or len(sentence)))
+        say(sentence)
     say("\n".join(_text(advice, count)))
     if output:
         note(f"Wrote {output}")
@@ -122,9 +122,7 @@ def _lines(one: Candidate) -> list[str]:
     reasons = list(one.reasons)
     reasons += [f"set {name} = {value}" for name, value in one.settings.items()]
     head = f"  {one.topology!s:6} {counted(one.nodes, 'node'):8}  "
-    room = (width() or WIDEST) - len(head)
-    lines = [line for reason in reasons for line in filled(reason, room, then="  ").split("\n")]
-    return [(head if index == 0 else " " * len(head)) + line for index, line in enumerate(lines)]
+    return [(" " * len(head) if number else head) + reason for number, reason in enumerate(reasons)]
 
 
 def _target(there: VmLocation, name: str) -> Target:

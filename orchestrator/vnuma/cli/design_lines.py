@@ -74,8 +74,8 @@ def largest_size(study: Study) -> list[str]:
     largest, boots = max(workload.sizes), len(columns(study)) * study.design.most_blocks
     whole, less = assumed_cell_seconds(study), assumed_seconds_without(study, largest)
     return [
-        f"Without {workload.size_label(largest)} the same boots take {duration(less * boots)} instead of "
-        f"{duration(whole * boots)} (assumed)."
+        f"Sizes    Without {workload.size_label(largest)} the same boots take {duration(less * boots)} "
+        f"instead of {duration(whole * boots)} (assumed)."
     ]
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vnuma.cli.options import TextOrJsonOption
-from vnuma.cli.screen import WIDEST, echo, say, width
+from vnuma.cli.screen import echo, say
 from vnuma.cli.shape_options import EsxiOption, ThreadsOption, hosts_of
-from vnuma.words.plain_text import filled
 
 if TYPE_CHECKING:
     from vnuma.logs.kinds import Reading
@@ -71,7 +70,7 @@ def evidence(
             if alike == 1
             else f"{reading.kind}, {kinds[: at + 1].count(reading.kind)} of {alike}"
         )
-        echo(filled(words, width() or WIDEST, first="  ", then="  "))
+        say(f"  {words}")
         for name, value in reading.figures.items():
             say(f"  {name.replace('_', ' ')}: {_shown(value)}")
 

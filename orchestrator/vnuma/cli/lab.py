@@ -33,7 +33,6 @@ def up(
             "closson2009, or a file (docs/lab.md)."
         ),
     ] = "paper",
-    scenario_option: Annotated[str | None, typer.Option("--scenario", help="The same, as an option.")] = None,
     time_scale: Annotated[
         float | None, typer.Option(help="1: statements take as long as they report; 0: they take no time.")
     ] = None,
@@ -46,7 +45,7 @@ def up(
     from vnuma import lab as labs
 
     labs.build(say=lambda text: typer.echo(text, err=True))
-    state = labs.up(scenario_option or scenario, time_scale=time_scale, seed=seed)
+    state = labs.up(scenario, time_scale=time_scale, seed=seed)
     say("\n".join(_up_lines(state)))
 
 

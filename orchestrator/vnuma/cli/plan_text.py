@@ -38,7 +38,7 @@ def plan_text(study: Study, name: str, plan: TargetPlan, start: str, checks: boo
         *design_lines(study),
         f"Time     {at_most(study)}{counted(plan.boots, study.replicate)}, "
         f"{_takes(plan.seconds, plan)} (assumed; measured after block 1)",
-        *_certainty(study),
+        *(_detects(study) if study.shapes else ["         A cell is a pass: boots may vary more."]),
         *findings_lines(plan.findings, checks),
         "",
         closing_line(plan.findings, start),
@@ -67,13 +67,6 @@ def _clone(plan: TargetPlan, yes: str, no: str) -> str:
     if plan.simulated or plan.shape is None:
         return ""
     return yes if plan.shape.test_clone else no
-
-
-def _certainty(study: Study) -> list[str]:
-    """What the study may detect, or why passes say less than boots."""
-    if study.shapes:
-        return _detects(study)
-    return ["         A cell is a pass, not a boot: boots may vary more."]
 
 
 def summary(study: Study, named: Mapping[str, TargetPlan]) -> str:
@@ -227,14 +220,14 @@ def _detects(study: Study) -> list[str]:
     """What the design likely detects at an assumed spread; nothing if there will be no verdict."""
     from vnuma.analysis import planning
     from vnuma.analysis.records import design_of
-    from vnuma.analysis.wording import percent_up
+    from vnuma.analysis.wording import percent_up, plans_sentence
 
     design = design_of(study)
     if not design.compared:
         return []
     spread = planning.typical_spread(study.design.iterations, len(study.workload.sizes))
     if study.design.stop == "decided":
-        return [_leaves(study, planning.leaving(design, spread)), *_sizes(study)]
+        return [_leaves(study, planning.leaving(design, spread)), *largest_size(study)]
     seen = planning.outlook(design, design.blocks, spread, design.equivalence)
     if seen is None:
         return []
@@ -245,13 +238,9 @@ def _detects(study: Study) -> list[str]:
     spread_as = f"{run}boots vary by {spread.label} (assumed; vnuma power STUDY)"
     return [
         f"Detects  {found} in 80% of studies, if {spread_as}",
-        *_cheapest(study),
-        *_sizes(study),
+        f"Costs    {plans_sentence(assumed_plans(study), study.replicate, study.design.iterations)}",
+        *largest_size(study),
     ]
-
-
-def _sizes(study: Study) -> list[str]:
-    return [f"Sizes    {text}" for text in largest_size(study)]
 
 
 def _leaves(study: Study, seen: Leaving) -> str:
@@ -269,14 +258,6 @@ def _leaves(study: Study, seen: Leaving) -> str:
         f"{seen.most_boots}, {few} to {many}), if {each_is} vary by {seen.spread.label} (assumed; vnuma "
         "power STUDY)"
     )
-
-
-def _cheapest(study: Study) -> list[str]:
-    """Boots or iterations at the same assumed spread: the study's own next to the cheapest."""
-    from vnuma.analysis.wording import plans_sentence
-
-    said = plans_sentence(assumed_plans(study), study.replicate, study.design.iterations)
-    return [f"Costs    {said}"]
 
 
 def _hard_off(study: Study) -> str:

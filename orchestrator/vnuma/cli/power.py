@@ -20,10 +20,10 @@ from vnuma.cli.options import (
     opened_run,
     read_study,
 )
-from vnuma.cli.screen import echo_json, say, width, working
+from vnuma.cli.screen import echo_json, say, working
 from vnuma.domain.workloads.metric import plural as plural_of
 from vnuma.errors import InputError, UsageError
-from vnuma.words.plain_text import counted, duration, filled, listed
+from vnuma.words.plain_text import counted, duration, listed
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ class _PowerAnswer:
 
     def text(self, path: Path) -> str:
         lines = [banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
-        shown = [] if self.study.design.stop == "decided" else [*self._outlook(), *self._ending()]
+        ends = (*self._outlook(), *self._ending_by_precision(), *self._ending_by_time())
+        shown = [] if self.study.design.stop == "decided" else [*ends]
         shown += [*([""] if shown else []), *self._leaving()] if self.leaving else []
         lines += [self._heading(), *self._table(), "", *shown, *self._sizes(), *self._plans()]
         if self.pilot:
@@ -182,27 +183,22 @@ class _PowerAnswer:
         night = "nights as allowed_hours" if self.study.allowed_hours else "nights of 10 h"
         said = f"{compared}{known}{twice}; {one}; {night}; the rule simulated, 4,000 studies, +-0.8 points"
         title = f"A fixed number of blocks (design.blocks), if {self._each} vary by"
-        return f"{filled(said, width() or 90)}\n\n{title}"
+        return f"{said}\n\n{title}"
 
     def _table(self) -> list[str]:
         from vnuma.words.percent import percent_text
 
         found = f"{percent_text(self.effect)} is found"
         return [
-            self._line(
-                f"{item.spread.label} (a cell {item.spread.cell_sd * 100:.2f}%): "
-                + (
-                    f"{found}, and equivalence shown, by {self._effort(item.to_detect)}"
-                    if item.to_detect == item.for_equivalence
-                    else f"{found} by {self._effort(item.to_detect)}, equivalence shown by "
-                    f"{self._effort(item.for_equivalence)}"
-                )
+            f"  {item.spread.label} (a cell {item.spread.cell_sd * 100:.2f}%): "
+            + (
+                f"{found}, and equivalence shown, by {self._effort(item.to_detect)}"
+                if item.to_detect == item.for_equivalence
+                else f"{found} by {self._effort(item.to_detect)}, equivalence shown by "
+                f"{self._effort(item.for_equivalence)}"
             )
             for item in self.needed
         ]
-
-    def _line(self, text: str) -> str:
-        return filled(text, width() or 90, first="  ", then="    ")
 
     def _effort(self, blocks: int | None) -> str:
         """As in "9 blocks (54 boots, 23 h 20 min, 3 nights)"."""
@@ -255,22 +251,17 @@ class _PowerAnswer:
         head = "Arms leave when they are decided" if asked else "With design.stop: decided arms leave"
         band = percent_text(self.study.design.equivalence)
         said = [
-            filled(
-                f"{head}, at most {self._effort(blocks)}. Where they are slower by {self._slower()} the "
-                f"equivalence band of {band} (400 studies, +-4 points), and {self._each} vary by",
-                width() or 90,
-            )
+            f"{head}, at most {self._effort(blocks)}. Where they are slower by {self._slower()} the "
+            f"equivalence band of {band} (400 studies, +-4 points), and {self._each} vary by"
         ]
         for one in self.leaving:
             likely = effort_words(self.study, round(one.likely_boots), one.likely_boots * one_boot)
             most = effort_words(self.study, one.most_boots, one.most_boots * one_boot)
             enough = f"max_blocks {one.advised_blocks or 'over 48'} likely decides all"
             said.append(
-                self._line(
-                    f"{one.spread.label}: likely {likely}; in 9 of 10 studies at most {most}; all arms are "
-                    f"decided in {one.decided * 100:.0f}%; {enough}; "
-                    f"{one.fewest_boots:.0f} boots if all are slower by three times the band"
-                )
+                f"  {one.spread.label}: likely {likely}; in 9 of 10 studies at most {most}; all arms are "
+                f"decided in {one.decided * 100:.0f}%; {enough}; "
+                f"{one.fewest_boots:.0f} boots if all are slower by three times the band"
             )
         if any(one.advised_blocks is None for one in self.leaving):
             said.append(
@@ -303,9 +294,6 @@ class _PowerAnswer:
         hours = self.study.design.max_hours
         return math.inf if hours is None else max(1, math.floor(hours * 3600 / self.block_seconds))
 
-    def _ending(self) -> list[str]:
-        return [*self._ending_by_precision(), *self._ending_by_time()]
-
     def _ending_by_time(self) -> list[str]:
         blocks, design = self._blocks_in_time, self.study.design
         if blocks >= design.most_blocks:
@@ -337,17 +325,14 @@ class _PowerAnswer:
 
         if self.plans is None:
             return []
-        return ["", filled(plans_sentence(self.plans, self.study.replicate), width() or 90)]
+        return ["", plans_sentence(self.plans, self.study.replicate)]
 
     def _pilot(self, pilot: Pilot) -> list[str]:
         lines = [
             f"Pilot    {pilot.run}, {counted(pilot.blocks, 'block')}: a cell's SD was "
             f"{pilot.measured * 100:.2f}% ({pilot.df} degrees of freedom);",
             f"         planned with its upper bound (95%), {pilot.upper * 100:.2f}%: likely, not certain.",
-            (
-                "         So few cells do not show rare slow boots and far outliers; if you expect any, "
-                "plan more."
-            ),
+            "         So few cells do not show rare slow boots or outliers; if you expect any, plan more.",
         ]
         if pilot.differs:
             names = ", ".join(pilot.differs)

@@ -518,15 +518,13 @@ def t18(facts: Facts) -> Fail | None:
 
 
 def _newer_hardware(facts: Facts, needed: int) -> Fix:
-    """An upgrade of the VM, if its host runs that version."""
-    release = facts.host.release if facts.subject.host else None
-    newest = esxi.newest_hardware(release.version) if release else None
-    if release and newest and newest < needed:
-        return Fix(
-            f"Plan without it: ESXi {release.version} runs hardware versions up to {newest} only. Otherwise "
-            "upgrade the host, then the VM's compatibility."
-        )
-    return Fix(f"Upgrade the VM's compatibility to hardware version {needed} or later, with the VM off.")
+    """An upgrade of the VM; first of its host, if that is too old."""
+    host = facts.host.release.version if facts.subject.host else ""
+    old = (esxi.newest_hardware(host) or needed) < needed
+    first = f"Plan without it, or first upgrade ESXi {host}. " if old else ""
+    return Fix(
+        f"{first}Upgrade the VM's compatibility to hardware version {needed} or later, with the VM off."
+    )
 
 
 def _has_node_size(settings: Settings) -> bool:
