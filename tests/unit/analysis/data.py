@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vnuma.analysis.analyse import analyse
 from vnuma.analysis.cells import Grid
-from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.compare import Comparison, Interval, compare
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Column, Sample
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.verdict import Label, Verdict
 
 FloatArray = NDArray[np.float64]
 
@@ -60,9 +63,20 @@ class Study:
     samples: list[Sample] = field(default_factory=list)
     cells: list[CellRecord] = field(default_factory=list)
 
+    def scale(self, factor: Callable[[Sample], float]) -> Study:
+        """Multiply each time by the sample's factor."""
+        self.samples = [s._replace(elapsed_ms=(s.elapsed_ms or 0.0) * factor(s)) for s in self.samples]
+        return self
+
+    def without(self, arm: str) -> Study:
+        """As where the plan leaves the arm out: it has neither cells nor samples."""
+        self.samples = [sample for sample in self.samples if sample.arm != arm]
+        self.cells = [cell for cell in self.cells if cell.arm != arm]
+        return self
+
     def drop(
         self, unwanted: Callable[[CellRecord], bool], outcome: str = "failed", reason: str = "tools_timeout"
-    ) -> None:
+    ) -> Study:
         """Let cells fail: they keep their record, and lose their samples."""
         gone = {(cell.label, cell.block) for cell in self.cells if unwanted(cell)}
         self.samples = [s for s in self.samples if (s.label, s.block) not in gone]
@@ -72,6 +86,7 @@ class Study:
             else c
             for c in self.cells
         ]
+        return self
 
 
 def columns_of(
@@ -166,9 +181,25 @@ def usual_study(
     return study_of(ms, columns_of(), sizes=(500, 2000), order=order, iterations=iterations)
 
 
-def analysed(study: Study) -> Analysis:
-    """Its first analysis by the primary metric."""
-    return analyse(study.samples, study.cells, study.design).primary[0]
+def analysed(study: Study, **design: Any) -> Analysis:
+    """Its first analysis by the primary metric, with another design."""
+    return analyse(study.samples, study.cells, replace(study.design, **design)).primary[0]
+
+
+def words(found: Analysis) -> dict[str, Label]:
+    """Each arm's verdict."""
+    return {item.arm: item.verdict.label for item in found.arms}
+
+
+def verdict_of(found: Analysis, arm: str) -> Verdict:
+    """One arm's."""
+    return next(item.verdict for item in found.arms if item.arm == arm)
+
+
+def log_limits(interval: Interval | None) -> list[float]:
+    """Its limits, as logarithms."""
+    assert interval is not None
+    return [math.log(interval.low), math.log(interval.high)]
 
 
 def caution_ids(analysis: Analysis) -> set[str]:

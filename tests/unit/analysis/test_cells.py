@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.cells import Cells, collect, grid
-from vnuma.analysis.records import ELAPSED, design_of
+from vnuma.analysis.records import ELAPSED, CellRecord, Sample, design_of
 from vnuma.domain.study.study import Study as StudyFile
 
 
@@ -31,15 +32,52 @@ def test_cell_value_is_mean_over_sizes_of_log_median() -> None:
     assert boot.log_mean == pytest.approx((math.log(120) + math.log(480)) / 2)
 
 
-def test_failed_cells_are_missing_with_their_reason() -> None:
-    """A cell that failed has no value, and says how and why."""
+def _drop(wanted: Callable[[CellRecord], bool], outcome: str, reason: str) -> Study:
+    return _study().drop(wanted, outcome, reason)
+
+
+def _samples(change: Callable[[Sample], Sample | None]) -> Study:
     study = _study()
-    study.drop(lambda cell: cell.label == "2x8" and cell.block == 2)
+    study.samples = [changed for sample in study.samples if (changed := change(sample))]
+    return study
+
+
+def _one(cell: CellRecord) -> bool:
+    return (cell.label, cell.block) == ("2x8", 2)
+
+
+SHORT = "the median at size 500 is 0 ms: too short for the clock, use larger sizes"
+
+
+@pytest.mark.parametrize(
+    ("study", "gaps"),
+    [
+        (_drop(_one, "failed", "tools_timeout"), {(2, "failed", "tools_timeout")}),
+        (_drop(_one, "claimed", ""), {(2, "not run", "the cell is being run")}),
+        # One size without a time: never a mean of what is left. 0 ms has no logarithm.
+        (
+            _samples(lambda s: None if (s.label, s.block, s.size) == ("2x8", 3, 1000) else s),
+            {(3, "not measured", "no elapsed time at size 1000")},
+        ),
+        (
+            _samples(lambda s: s._replace(elapsed_ms=0.0) if (s.label, s.size) == ("2x8", 500) else s),
+            {(block, "not measured", SHORT) for block in (1, 2, 3)},
+        ),
+    ],
+    ids=["failed", "running", "a size without a time", "0 ms"],
+)
+def test_a_cell_without_a_value_is_missing_with_its_reason(
+    study: Study, gaps: set[tuple[int, str, str]]
+) -> None:
+    """The whole cell has no value; the others keep theirs."""
     cells = _collect(study)
-    (gap,) = cells.missing
-    assert (gap.label, gap.block, gap.outcome, gap.reason) == ("2x8", 2, "failed", "tools_timeout")
     holes = np.isnan(grid(cells.boots, ["1x16", "2x8"], lambda boot: boot.log_mean).y)
-    assert holes.tolist() == [[False, False], [False, True], [False, False]]
+
+    assert {(gap.block, gap.outcome, gap.reason) for gap in cells.missing} == gaps
+    assert {gap.label for gap in cells.missing} == {"2x8"}
+    assert len(gaps) == 3 or {(row + 1, column) for row, column in zip(*np.nonzero(holes), strict=True)} == {
+        (block, 1) for block, _, _ in gaps
+    }
 
 
 def test_samples_of_a_cell_that_is_not_valid_are_ignored() -> None:
@@ -47,52 +85,24 @@ def test_samples_of_a_cell_that_is_not_valid_are_ignored() -> None:
     study = _study()
     samples = list(study.samples)
     study.drop(lambda cell: cell.block == 1, outcome="invalid", reason="topology_mismatch")
-    cells = collect(samples, study.cells, study.design, vm="sql16", form="client", measure=ELAPSED)
+    study.samples = samples
+    cells = _collect(study)
     assert {boot.block for boot in cells.boots} == {2, 3}
     assert {gap.outcome for gap in cells.missing} == {"invalid"}
 
 
-def test_a_missing_size_makes_the_cell_missing() -> None:
-    """One size without a time: the whole cell has no value, never a mean of what is left."""
-    study = _study()
-    study.samples = [s for s in study.samples if not (s.label == "2x8" and s.block == 3 and s.size == 1000)]
-    (gap,) = _collect(study).missing
-    assert (gap.block, gap.outcome, gap.reason) == (3, "not measured", "no elapsed time at size 1000")
-
-
-def test_a_median_of_zero_is_missing() -> None:
-    """A query too short for the clock has no logarithm: missing with a reason, not zero."""
-    study = _study()
-    study.samples = [
-        s._replace(elapsed_ms=0.0) if s.label == "2x8" and s.size == 500 else s for s in study.samples
-    ]
-    assert {gap.reason for gap in _collect(study).missing} == {
-        "the median at size 500 is 0 ms: too short for the clock, use larger sizes"
-    }
-
-
-def test_pending_blocks_are_counted_and_pending_cells_listed() -> None:
-    """Blocks never begun are a number; cells of a begun block that did not run are listed."""
-    study = _study()
-    study.drop(
-        lambda cell: cell.block == 3 or (cell.block == 2 and cell.label == "2x8"),
-        outcome="pending",
-        reason="",
-    )
+@pytest.mark.parametrize(
+    ("outcome", "reason", "not_begun", "ended_by"),
+    [("pending", "", 1, ""), ("skipped", "precise", 0, "precise")],
+)
+def test_blocks_that_were_not_begun_are_no_missing_cells(
+    outcome: str, reason: str, not_begun: int, ended_by: str
+) -> None:
+    """Their number is told, unless the declared rule left them out; cells of a begun block are listed."""
+    study = _study().drop(_one, "pending", "").drop(lambda cell: cell.block == 3, outcome, reason)
     cells = _collect(study)
-    assert cells.blocks_not_begun == 1
+    assert (cells.blocks_not_begun, cells.ended_by) == (not_begun, ended_by)
     assert [(gap.label, gap.block, gap.outcome) for gap in cells.missing] == [("2x8", 2, "not run")]
-
-
-def test_a_running_cell_and_a_block_left_out_by_the_rule() -> None:
-    """A cell that is being run is not a failure; blocks that the rule left out are not missing ones."""
-    study = _study()
-    study.drop(lambda cell: cell.block == 2 and cell.label == "2x8", outcome="claimed", reason="")
-    study.drop(lambda cell: cell.block == 3, outcome="skipped", reason="precise")
-    cells = _collect(study)
-    assert (cells.blocks_not_begun, cells.ended_by) == (0, "precise")
-    (gap,) = cells.missing
-    assert (gap.outcome, gap.reason) == ("not run", "the cell is being run")
 
 
 def test_the_same_iteration_twice_is_refused() -> None:

@@ -1,17 +1,35 @@
-"""Drift, first iteration, odd cells and two groups of boots."""
+"""Drift, the sentinel, first iteration, odd cells and two groups of boots."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from tests.unit.analysis.data import G1_MS, FloatArray, as_grid, columns_of, noisy_ms, study_of
+from tests.unit.analysis.data import (
+    G1_MS,
+    FloatArray,
+    Study,
+    analysed,
+    as_grid,
+    caution_ids,
+    columns_of,
+    noisy_ms,
+    study_of,
+)
 from vnuma.analysis.cells import Boot, collect
-from vnuma.analysis.checks import FirstIteration, Slope, between_blocks, check_first_iteration, within_blocks
+from vnuma.analysis.checks import (
+    Drift,
+    FirstIteration,
+    Slope,
+    between_blocks,
+    check_first_iteration,
+    within_blocks,
+)
 from vnuma.analysis.fit import fit
 from vnuma.analysis.outliers import Bimodality, best_split, bimodality, odd_cells
 from vnuma.analysis.records import ELAPSED, NotEvaluated
@@ -82,20 +100,14 @@ def test_drift_raises_both_alarms() -> None:
     assert within.slope == pytest.approx(0.002, abs=3 * within.se)
 
 
-def test_fixed_order_cannot_tell_place_from_arm() -> None:
-    """In a fixed order the trend within blocks is not evaluated, because nothing could show it."""
-    grid = as_grid(G1_MS)
-    positions = {(b, label): b * 6 + i for b in range(1, 7) for i, label in enumerate(grid.labels)}
-    found = within_blocks(fit(grid), positions)
-    assert isinstance(found, NotEvaluated)
-    assert "same order" in found.reason
-
-
 def test_drift_without_order_or_blocks_is_not_evaluated() -> None:
-    """No recorded order, or two blocks only: not evaluated, with the reason."""
-    full = fit(as_grid(G1_MS[:2]))
-    assert isinstance(between_blocks(full), NotEvaluated)
-    assert isinstance(within_blocks(full, {}), NotEvaluated)
+    """A fixed order, in which place is arm, no recorded order, or two blocks only: nothing could show it."""
+    grid = as_grid(G1_MS)
+    fixed = {(b, label): b * 6 + i for b in range(1, 7) for i, label in enumerate(grid.labels)}
+    few = fit(as_grid(G1_MS[:2]))
+    for found in (within_blocks(fit(grid), fixed), between_blocks(few), within_blocks(few, {})):
+        assert isinstance(found, NotEvaluated)
+        assert found.reason
 
 
 def _boots(ms: FloatArray, iterations: tuple[float, ...]) -> tuple[Boot, ...]:
@@ -168,3 +180,44 @@ def test_bimodality_false_alarms_are_rare() -> None:
         assert isinstance(found, Bimodality)
         flags += found.flagged
     assert flags <= stats.binom.ppf(0.999, 600, 0.015)
+
+
+def watched(per_block: float, arm_effect: float = 0.0) -> Study:
+    """A steady study whose sentinel moves by `per_block` and differs between arms."""
+    study = study_of(noisy_ms(8, 6, 0.003, (0,) * 6, seed=1), columns_of())
+    noise = np.random.default_rng(5)
+    study.cells[:] = [
+        replace(
+            cell,
+            sentinel_ms=tuple(
+                600 * math.exp(per_block * cell.block + arm_effect * (cell.arm == "16x1") + error)
+                for error in noise.normal(0, 0.002, 3)
+            ),
+        )
+        for cell in study.cells
+    ]
+    return study
+
+
+@pytest.mark.parametrize(("per_block", "alarm"), [(0.0, False), (0.01, True)])
+def test_a_sentinel_that_moves_is_an_alarm_about_the_host(per_block: float, alarm: bool) -> None:
+    """1% a block is seen at once; a steady one raises nothing, although an arm changes it by 5%."""
+    study = watched(per_block, arm_effect=0.05)
+    found = analysed(study)
+
+    assert isinstance(found.sentinel, Drift)
+    slope = found.sentinel.between_blocks
+    assert isinstance(slope, Slope)
+    assert slope.alarm is alarm
+    assert slope.slope == pytest.approx(per_block, abs=0.001)
+    assert caution_ids(found) & {"sentinel_drift"} == ({"sentinel_drift"} if alarm else set())
+
+
+def test_it_never_touches_the_times() -> None:
+    """Not a covariate: estimates are the same to the last digit with and without it."""
+    study = watched(0.01)
+    found = analysed(study)
+    without = analysed(replace(study, cells=[replace(cell, sentinel_ms=()) for cell in study.cells]))
+
+    assert found.arms == without.arms
+    assert isinstance(without.sentinel, NotEvaluated)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
+from scipy import stats
 
-from tests.unit.analysis.data import G1_MS, Study, columns_of, noisy_ms, study_of
-from vnuma.analysis.analyse import analyse, decided_look
+from tests.unit.analysis.data import G1_MS, Study, analysed, columns_of, noisy_ms, study_of
+from vnuma.analysis.analyse import decided_look
 from vnuma.analysis.records import CellRecord, PositiveControl
-from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.result import ArmResult
+from vnuma.analysis.stopping import boundaries, levels
 from vnuma.analysis.verdict import Label, Withheld
 
 LEFT = ("4x4", "8x2", "16x1")
@@ -44,14 +47,9 @@ def look(study: Study) -> tuple[int, dict[str, str], tuple[str, ...]]:
     return found.blocks, dict(found.leave), found.stay
 
 
-def result(study: Study) -> Analysis:
-    """The primary analysis."""
-    return analyse(study.samples, study.cells, study.design).primary[0]
-
-
 def arm(study: Study, name: str) -> ArmResult:
     """One arm's result."""
-    return next(item for item in result(study).arms if item.arm == name)
+    return next(item for item in analysed(study).arms if item.arm == name)
 
 
 GOLDEN = {
@@ -112,7 +110,7 @@ def test_a_verdict_never_changes_after_its_arm_has_left() -> None:
 
     assert [arm(after, name).verdict for name in LEFT] == [arm(before, name).verdict for name in LEFT]
     assert arm(after, "4x4").verdict.look == 4
-    assert result(after).missing == ()
+    assert analysed(after).missing == ()
 
 
 def test_nothing_is_equivalent_before_six_blocks() -> None:
@@ -141,12 +139,12 @@ def test_a_stopped_run_keeps_its_verdicts() -> None:
     """The repeated interval holds whenever the run ends; an open arm is undecided."""
     study = decided(study_of(G1_MS, columns_of()), 24, until=5, left=dict.fromkeys(LEFT, 4))
 
-    assert {item.arm: item.verdict.label for item in result(study).arms} == {
+    assert {item.arm: item.verdict.label for item in analysed(study).arms} == {
         "2x8": Label.UNDECIDED,
         **dict.fromkeys(LEFT, Label.SLOWER),
     }
-    assert result(study).withheld is None
-    assert result(study).blocks_not_begun == 19
+    assert analysed(study).withheld is None
+    assert analysed(study).blocks_not_begun == 19
 
 
 def test_equivalence_waits_for_the_positive_control() -> None:
@@ -175,8 +173,7 @@ def test_a_given_up_cell_costs_its_arm_one_pair() -> None:
 def test_arms_share_the_error_with_those_that_the_vm_has_alone() -> None:
     """An arm that the plan left out on this VM spends nothing: the report's look is the run's."""
     study = decided(study_of(G1_MS, columns_of()), 12, until=4)
-    study.cells = [cell for cell in study.cells if cell.arm != "16x1"]
-    study.samples = [sample for sample in study.samples if sample.arm != "16x1"]
+    study.without("16x1")
     alone = dataclasses.replace(study, design=dataclasses.replace(study.design, columns=columns_of(LEFT_IN)))
 
     assert [arm(study, name).verdict for name in LEFT_IN] == [arm(alone, name).verdict for name in LEFT_IN]
@@ -186,8 +183,45 @@ def test_an_arm_that_the_gate_keeps_open_is_told_why() -> None:
     """Its own boots scatter far more, so it rests on its own pairs; the others have left."""
     ms = noisy_ms(6, 6, 0.001)
     ms[:, 5] = noisy_ms(6, 1, 0.02, seed=3)[:, 0]
-    found = result(decided(study_of(ms, columns_of()), 12, until=6))
+    found = analysed(decided(study_of(ms, columns_of()), 12, until=6))
 
     (caution,) = (item for item in found.cautions if item.id == "held_by_gate")
     assert caution.what.startswith("Undecided on its own pairs: 16x1. ")
     assert [item.arm for item in found.arms if item.verdict.label is Label.UNDECIDED] == ["16x1"]
+
+
+TIMES = [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+def test_obrien_fleming_spending_gives_the_textbooks_constants() -> None:
+    """4 - 4Φ(z/√t) with z for a quarter of the error."""
+    z = stats.norm.isf(0.05 / 4)
+    spent = [4 - 4 * float(stats.norm.cdf(z / math.sqrt(t))) for t in TIMES]
+
+    assert boundaries(spent, TIMES) == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("total", "most", "table"),
+    [
+        (
+            0.05 / 4,
+            12,
+            {4: 0.00240563, 5: 0.00185996, 6: 0.00214408, 8: 0.00297608, 12: 0.00510482},
+        ),
+        (0.1 / 4, 24, {4: 0.00170103, 5: 0.00128852, 6: 0.00147922, 14: 0.00431962, 24: 0.00961822}),
+        (0.05, 12, {4: 0.0096225, 5: 0.00815485, 6: 0.00959673, 12: 0.0242456}),
+        (0.1 / 4, 8, {4: 0.00883883, 5: 0.00744495, 8: 0.012424}),
+    ],
+)
+def test_levels_are_those_of_another_implementation(total: float, most: int, table: dict[int, float]) -> None:
+    """Power family, exponent 1.5, looks from block 4."""
+    found = levels(total, most)
+
+    assert {block: found[block] for block in table} == pytest.approx(table, abs=1e-5, rel=1e-4)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_too_few_blocks_have_no_look(most: int) -> None:
+    """A study that ends before the first look has no level."""
+    assert dict(levels(0.05, most)) == {}

@@ -1,50 +1,73 @@
-"""Variances, power, blocks and precision stopping."""
+"""Planning: variances, power, blocks, precision stopping, likely boots, and iterations against boots."""
 
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from tests.unit.analysis.data import G1_MS, LABELS, as_grid, compare_ms
-from vnuma.analysis.cells import Boot
+from tests.unit.analysis.data import G1_MS, LABELS, as_grid, columns_of, compare_ms
+from vnuma.analysis.cells import Boot, Grid
 from vnuma.analysis.compare import compare
+from vnuma.analysis.fit import fit
 from vnuma.analysis.planning import (
+    Allocation,
+    Costs,
+    Plans,
+    Spread,
+    allocate,
+    assumed_spreads,
     blocks_for_equivalence,
     blocks_to_detect,
     detectable_by_pairs,
     detectable_effect,
+    effects_in_turn,
+    ending,
     equivalent_by_pairs,
+    iteration_seconds,
+    layout_of,
+    leaving,
+    needed,
+    outlook,
     power,
     power_equivalent,
     ratio_for_equivalence,
     ratio_needed,
+    typical_spread,
+    upper_spread,
 )
+from vnuma.analysis.records import AnalysisDesign, Column, Sample
 from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look, stop_on_precision
-from vnuma.analysis.variance import cell_sd, median_variance, noise, pilot_upper
+from vnuma.analysis.variance import Noise, cell_sd, median_variance, noise, pilot_upper
+from vnuma.analysis.wording import plans_sentence, split_sentence
 
 BLOCKS = (6, 7, 8, 10, 12, 16, 20)
+DESIGN = AnalysisDesign(
+    reference="1x16", columns=columns_of(), sizes=(1000,), forms=("client",), vms=("sql16",), blocks=24
+)
+"""Four arms against a reference with A/A."""
 
 
-@pytest.mark.parametrize(("m", "c"), [(1, 1.0), (3, 0.448671), (5, 0.286834), (7, 0.210447)])
-def test_median_variance_of_odd_numbers(m: int, c: float) -> None:
-    """c_m has the published values."""
-    assert median_variance(m) == pytest.approx(c, abs=5e-7)
+@pytest.mark.parametrize(
+    ("m", "c"),
+    [(1, "1.00000"), (3, "0.448671"), (5, "0.286834"), (7, "0.210447"), (2, "0.5000"), (4, "0.2982")],
+)
+def test_the_variance_of_a_median(m: int, c: str) -> None:
+    """c_m has the published values; of even numbers it is that of the mean of the middle two."""
+    assert f"{median_variance(m):.{len(c) - 2}f}" == c
 
 
-@pytest.mark.parametrize(("m", "c"), [(2, 0.5), (4, 0.2982)])
-def test_median_variance_of_even_numbers(m: int, c: float) -> None:
-    """Even numbers work too: the mean of two, and the mean of the middle two of four."""
-    assert median_variance(m) == pytest.approx(c, abs=5e-5)
-
-
-def test_median_of_nothing_is_refused() -> None:
-    """No iteration, no median."""
+def test_what_there_is_nothing_of_is_refused() -> None:
+    """No iteration, no median; a reference alone compares nothing."""
     with pytest.raises(ValueError, match="at least one"):
         median_variance(0)
+    with pytest.raises(ValueError, match="compares nothing"):
+        layout_of(replace(DESIGN, columns=(Column("1x16", "1x16"),)), 8)
 
 
 def test_cell_sd_shares_the_boot_over_sizes() -> None:
@@ -208,3 +231,183 @@ def test_what_an_arm_by_its_own_pairs_is_called_equivalent_within(blocks: int, a
     )[0]
 
     assert found == pytest.approx(0.80, abs=0.002)
+
+
+def test_blocks_for_an_effect_are_those_of_the_published_table() -> None:
+    """4 arms with A/A, 0.5% between boots and within them: 9 blocks for 1%, 9 for equivalence."""
+    found = needed(DESIGN, typical_spread(3, 1), 0.01)
+
+    assert (found.to_detect, found.for_equivalence) == (9, 9)
+    assert needed(DESIGN, Spread("a storm", 0.05), 0.01).to_detect is None
+
+
+def test_more_sizes_make_a_cell_steadier() -> None:
+    """They share the boot and not the iterations."""
+    assert [a.cell_sd > b.cell_sd for a, b in zip(assumed_spreads(3, 1), assumed_spreads(3, 4), strict=True)]
+
+
+def test_an_outlook_needs_six_blocks_and_says_what_is_in_reach() -> None:
+    """The effect in reach is found in 80% of studies; below 6 blocks no word is given."""
+    spread = Spread("0.6%", 0.006)
+    seen = outlook(DESIGN, 8, spread, 0.01)
+
+    assert outlook(DESIGN, 5, spread, 0.01) is None
+    assert seen is not None
+    again = outlook(DESIGN, 8, spread, seen.detectable)
+    assert again is not None
+    assert again.power == pytest.approx(0.80, abs=0.002)
+    assert seen.power < again.power or seen.detectable <= 0.01
+
+
+def test_precision_ends_a_study_as_the_specification_simulated_it() -> None:
+    """1% at SD 0.6% (0.5% and 0.5%), 4 arms with A/A: 7.5 blocks on average; 0.5%: 17.2, cap 24."""
+    spread = typical_spread(3, 1)
+
+    assert ending(DESIGN, 0.01, spread).mean_blocks == pytest.approx(7.5, abs=0.2)
+    slow = ending(DESIGN, 0.005, spread)
+    assert slow.mean_blocks == pytest.approx(17.2, abs=0.4)
+    assert 0.05 < slow.capped < 0.2
+    assert ending(DESIGN, 0.001, spread).capped == 1.0
+
+
+def design(blocks: int) -> AnalysisDesign:
+    """Of at most so many blocks, which arms leave when they are decided."""
+    return replace(DESIGN, blocks=blocks, stop="decided")
+
+
+@pytest.mark.parametrize(
+    ("cell_sd", "boots"), [(0.0045, 48.5), (0.0060, 65.0)], ids=["boots' SD 0.3%", "0.5%"]
+)
+def test_likely_boots_are_those_of_an_independent_simulation(cell_sd: float, boots: float) -> None:
+    """Arms at 0, 0.5, 1 and 3%, at most 24 blocks; three Monte Carlo errors of 400 studies."""
+    found = leaving(design(24), Spread("one size", cell_sd))
+
+    assert found.likely_boots == pytest.approx(boots, abs=3.0)
+    assert found.fewest_boots < found.likely_boots < found.most_boots <= 144
+    assert found.decided > 0.95
+
+
+def test_a_host_too_noisy_for_the_band_is_named() -> None:
+    """At an SD of 2% every design that is offered leaves some arm undecided in most studies."""
+    assert leaving(design(12), Spread("2%", 0.02)).advised_blocks is None
+    assert leaving(design(12), Spread("0.6%", 0.006)).advised_blocks == 16
+
+
+def test_the_advised_blocks_decide_every_arm_in_four_of_five_studies() -> None:
+    """What is advised is simulated with as many blocks; 400 studies, three Monte Carlo errors."""
+    for sd in (0.0038, 0.0060):
+        spread = Spread("one size", sd)
+        advised = leaving(design(12), spread).advised_blocks
+        assert advised is not None
+        assert leaving(design(advised), spread).decided > 0.80 - 3 * 0.02
+
+
+def test_a_design_without_a_a_is_advised_more_blocks() -> None:
+    """The reference's own error is larger: with 16 blocks, 56% of its studies decide every arm (1,000)."""
+    single = replace(design(16), columns=columns_of(a_a=False))
+    found = leaving(single, Spread("0.6%", 0.0062))
+
+    assert found.decided < 0.80
+    assert found.advised_blocks == 24
+
+
+def test_a_single_arm_is_planned_for_the_effect_that_is_hardest_to_decide() -> None:
+    """Halfway between none and the band: planned for none, a study would be half as long."""
+    assert effects_in_turn(1) == [0.5]
+    assert sorted(effects_in_turn(4)) == [0.0, 0.5, 1.0, 3.0]
+
+
+def test_the_split_finds_what_was_put_in() -> None:
+    """4,000 boots with SD 0.4% between and 0.6% within, medians of three: shares within 5%."""
+    rng = np.random.default_rng(11)
+    middles = rng.normal(0, 0.004, (1000, 4))
+    iterations = np.exp(middles[..., None] + rng.normal(0, 0.006, (1000, 4, 3)))
+    full = fit(Grid(("a", "b", "c", "d"), tuple(range(1000)), np.log(np.median(iterations, axis=2))))
+    boots = [
+        Boot(str(k), str(k), b, None, (tuple(map(float, iterations[b, k])),))
+        for b in range(1000)
+        for k in range(4)
+    ]
+    found = noise(full.ms, full.df, boots)
+    true_share = 0.004**2 / (0.004**2 + median_variance(3) * 0.006**2)
+
+    assert (found.boot_sd, found.within_sd) == pytest.approx((0.004, 0.006), rel=0.05)
+    assert found.boot_share == pytest.approx(true_share, rel=0.05)
+
+
+def test_more_iterations_are_said_to_gain_what_is_theirs() -> None:
+    """A quarter of the variance within boots: intervals would narrow by 14% at most."""
+    share = Noise(0.01, 0.012, 20, 0.007, math.sqrt(0.75) * 0.01)
+
+    none = Noise(0.01, 0.02, 9, 0.02, 0.0)  # a bound of the estimator: no promise that iterations suffice
+
+    assert {"75%"} <= set(re.findall(r"\d+%", split_sentence(share, "boot")))
+    gains = [re.findall(r"by (\d+)% at most", split_sentence(one, "boot")) for one in (share, none)]
+    assert gains[0][0] == "14"
+    assert gains[1] == []
+
+
+@pytest.mark.parametrize(
+    ("cost_boot", "cost_iteration", "within", "between", "iterations"),
+    [(300, 275, 0.005, 0.005, 3), (300, 5, 0.01, 0.002, 7)],
+)
+def test_the_cheapest_iterations_are_those_of_the_closed_form(
+    cost_boot: float, cost_iteration: float, within: float, between: float, iterations: int
+) -> None:
+    """Kalibera and Jones 2013: sqrt(cost ratio x variance ratio), where it is clear."""
+    closed = math.sqrt(cost_boot / cost_iteration * within**2 / between**2)
+    found = allocate(DESIGN, 0.006, (between, within), Costs(cost_boot, cost_iteration, 0))
+
+    assert min((3, 5, 7), key=lambda m: abs(m - closed)) == iterations
+    assert found.choices[0].iterations == iterations
+
+
+def test_the_width_is_kept_in_new_studies() -> None:
+    """In 80% of 4,000 studies drawn boot by boot; the comparison is that of the textbook's pooled error."""
+    best = allocate(DESIGN, 0.008, (0.005, 0.008), Costs(300, 100, 1)).choices[0]
+    rng = np.random.default_rng(17)
+    boots = rng.normal(0, 0.005, (4000, best.blocks, 6))
+    times = boots[..., None] + rng.normal(0, 0.008, (*boots.shape, best.iterations))
+    kept = Simulated(np.median(times, axis=3), 2).half_width_95.max(axis=1) <= math.log(1.008)
+
+    assert kept.mean() > 0.78
+    fewer = Simulated(np.median(times, axis=3)[:, :-1], 2).half_width_95.max(axis=1) <= math.log(1.008)
+    assert fewer.mean() < 0.80
+
+
+def test_a_width_out_of_reach_has_no_choice() -> None:
+    """More than 200 blocks are not offered."""
+    found = allocate(DESIGN, 0.0001, (0.01, 0.01), Costs(300, 100, 1))
+
+    assert found.choices == ()
+    assert re.findall(r"\d+ blocks", plans_sentence(found, "boot")) == ["200 blocks"]
+
+
+def test_the_plan_rests_on_the_upper_bound() -> None:
+    """What the bound adds is between boots; the cell's SD is then the bound itself."""
+    spread = upper_spread(Noise(0.01, 0.013, 10, 0.006, 0.009), 3, 2)
+
+    assert spread is not None
+    assert cell_sd(*spread, 3, 2) == pytest.approx(0.013)
+
+
+def test_an_iteration_costs_all_sizes_and_forms() -> None:
+    """Two iterations of two sizes at 4 s and 6 s: 10 s each; warm-ups are not counted twice."""
+    samples = [
+        Sample("R", "R", 1, "sql16", size, "client", number, number == 0, elapsed_ms=1.0, client_ms=ms)
+        for size, ms in ((1, 4000.0), (2, 6000.0))
+        for number in (0, 1, 2)
+    ]
+
+    assert iteration_seconds(samples, 2) == {"sql16": pytest.approx(10.0)}
+
+
+def test_the_sentence_names_the_cheapest_and_the_studys_own() -> None:
+    """Iterations, blocks and hours, and the study's own unless they are the same."""
+    plans = Plans(0.01, (Allocation(5, 8, 48, 12.34), Allocation(3, 9, 54, 13.0), Allocation(7, 8, 48, 14.0)))
+
+    own, same = (
+        re.findall(r"(\d+) iterations|(\d+) blocks", plans_sentence(plans, "boot", now)) for now in (3, 5)
+    )
+    assert own == [("", "8"), ("5", ""), ("3", ""), ("", "9")]
+    assert same == [("", "8"), ("5", "")]

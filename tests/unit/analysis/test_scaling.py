@@ -1,12 +1,16 @@
-"""Throughput by load: its peak, and where more gives less."""
+"""Throughput by load: its peak, where more gives less, and which loss boots show."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from vnuma.analysis.growth import scaling
+from vnuma.analysis.growth import losses, scaling
 
 RATES = st.dictionaries(st.integers(1, 64), st.floats(1, 1e6), min_size=2, max_size=12)
 
@@ -36,3 +40,61 @@ def test_the_unit_does_not_matter(rates: dict[int, float]) -> None:
     assert rates[found.peak] == max(rates.values())
     assert found.peak not in found.lower
     assert 0 <= found.worst_loss(found.lower) < 1
+
+
+SIZES = (1, 4, 8)
+
+
+def rates_of(y: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> dict[int, dict[int, float]]:
+    """Rates by load and boot, from their logarithms y[boot, load]."""
+    return {load: {b: float(math.exp(v)) for b, v in enumerate(y[:, i])} for i, load in enumerate(SIZES)}
+
+
+def test_each_pair_is_scipys_paired_test_with_bonferroni() -> None:
+    """One-sided: the 98.33% upper limit of each of three pairs, as scipy gives it."""
+    y = np.random.default_rng(3).normal([0.0, 0.02, -0.05], 0.02, (7, 3))
+
+    found = {(loss.smaller, loss.load): loss for loss in losses(rates_of(y))}
+
+    assert set(found) == {(1, 4), (1, 8), (4, 8)}
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        test = stats.ttest_rel(y[:, j], y[:, i], alternative="less")
+        limit = test.confidence_interval(1 - 0.05 / 3).high
+        loss = found[SIZES[i], SIZES[j]]
+        assert loss.high == pytest.approx(math.exp(limit))
+        assert loss.ratio == pytest.approx(math.exp((y[:, j] - y[:, i]).mean()))
+        assert loss.shown == (test.pvalue < 0.05 / 3)
+
+
+@pytest.mark.parametrize(("boots", "shown"), [(1, False), (5, False), (6, True)])
+def test_a_loss_needs_as_many_boots_as_a_word(boots: int, shown: bool) -> None:
+    """Half as much, with next to no scatter: five boots give no mark all the same."""
+    y = np.random.default_rng(1).normal([0.0, 0.0, math.log(0.5)], 1e-4, (boots, 3))
+
+    assert any(loss.shown for loss in losses(rates_of(y))) is shown
+
+
+def test_loads_are_compared_within_what_holds_both() -> None:
+    """A boot without one of two loads says nothing of them."""
+    rates = rates_of(np.zeros((8, 3)))
+    for boot in range(3):
+        del rates[8][boot]
+
+    assert {(loss.smaller, loss.load): loss.pairs for loss in losses(rates)} == {
+        (1, 4): 8,
+        (1, 8): 5,
+        (4, 8): 5,
+    }
+
+
+@pytest.mark.parametrize("boot_sd", [0.0, 0.05])
+def test_a_flat_curve_shows_a_loss_in_at_most_5_percent(boot_sd: float) -> None:
+    """2,000 flat curves of three loads and six boots, scatter of 3%: two Monte Carlo errors allowed."""
+    generator = np.random.default_rng(20190601)
+    studies = 2_000
+    hits = 0
+    for _ in range(studies):
+        y = generator.normal(0, 0.03, (6, 3)) + generator.normal(0, boot_sd, (6, 1))
+        hits += any(loss.shown for loss in losses(rates_of(y)))
+    assert hits / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
+    assert hits > 0

@@ -16,13 +16,15 @@ def test_an_explanation_fits_the_screen_and_names_its_source(rule_id: str) -> No
 
     assert text.startswith(rule_id)
     assert [line for line in text.splitlines() if len(line) > 80 and "://" not in line] == []
-    assert "http" in text
+    assert text.count("http") > 0
 
 
-def test_an_unknown_rule_is_refused_with_a_way_on() -> None:
-    """The message says how to list them."""
-    with pytest.raises(InputError, match="--explain all"):
-        explain("T99")
+@pytest.mark.parametrize(("asked", "way"), [("T99", "--explain all"), ("t7", "T07")])
+def test_an_unknown_rule_is_refused_with_a_way_on(asked: str, way: str) -> None:
+    """How to list them; `T7` is not taken for T07: a typing mistake in a waiver would go unseen."""
+    with pytest.raises(InputError) as caught:
+        explain(asked)
+    assert way in str(caught.value.fix)
 
 
 def test_all_lists_every_rule_once() -> None:
@@ -43,10 +45,3 @@ def test_json_has_one_rule_or_all() -> None:
     assert rule["fix"] in " ".join(page().split())
     assert rule["sources"]
     assert [one["id"] for one in document("all")["rules"]] == [one.id for one in RULES]
-
-
-def test_an_id_without_its_zero_is_suggested_with_it() -> None:
-    """`T7` is not taken for T07: a typing mistake in a waiver would go unseen."""
-    with pytest.raises(InputError) as caught:
-        explain("t7")
-    assert "T07" in str(caught.value.fix)

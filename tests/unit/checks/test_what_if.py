@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -26,8 +27,7 @@ def test_the_answer_has_everything_a_page_shows() -> None:
     ]
     assert {"T19", "S20"} <= {one["rule"] for one in found["findings"]}
     assert [one["worth"] for one in found["candidates"]][-1] == "avoiding"
-    assert "num_cpus = 30" in found["as"]["Terraform"]
-    assert '{"count": 30, "cores_per_socket": 15}' in found["as"]["govc"]
+    assert {"num_cpus = 30", "num_cores_per_socket = 15"} <= set(found["as"]["Terraform"].splitlines())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,8 @@ def test_a_candidate_replaces_the_node_settings_of_an_earlier_one() -> None:
     """On ESXi 7.0 a shape that follows its sockets, then the shape of one socket, which sets nothing."""
     asked = {"vcpus": "16", "esxi": "7.0", "set": "latencySensitivity=high"}
     shapes = {one["topology"]: one for one in answer(asked)["candidates"]}
-    assert "numa.vcpu.followcorespersocket=1" in shapes["2x8"]["set"]
+    added = set(shapes["2x8"]["set"].splitlines()) - {"latencySensitivity=high"}
+    assert added == {"numa.vcpu.followcorespersocket=1"}
 
     again = answer({**asked, "per_socket": "8", "set": shapes["2x8"]["set"]})
     (one_socket,) = (one for one in again["candidates"] if one["topology"] == "1x16")
@@ -118,14 +119,10 @@ def test_a_hostile_name_stays_a_string_in_every_tool() -> None:
     name = "a'; Remove-VM *; $(reboot) `x` \u2019"
     found = answer({"name": name, "per_socket": "8"})
 
-    assert "\\u0027" in found["as"]["PowerCLI"]
+    assert found["as"]["PowerCLI"].count("\\u0027") > 0
     command = found["as"]["govc"].splitlines()[-1]
     assert [word.partition("=")[0] for word in shlex.split(command)] == [
-        "govc",
-        "vm.change",
-        "-vm",
-        "-cpu-hot-add-enabled",
-        "-m",
+        *("govc", "vm.change", "-vm", "-cpu-hot-add-enabled", "-m")
     ]
 
 
@@ -146,7 +143,7 @@ def test_sizes_beyond_every_limit_are_answered_quickly() -> None:
     """The largest VM that fits is found without judging those that no hardware version allows."""
     began = time.process_time()
     found = answer({"vcpus": "960", "memory": "4096", "nodes": "8", "cores": "120", "node_gb": "1024"})
-    assert "768 vCPUs and 4096 GB" in found["advice"][-1]
+    assert re.findall(r"(\d+) vCPUs and (\d+) GB", found["advice"][-1]) == [("768", "4096")]
     assert time.process_time() - began < 1
 
 
@@ -168,7 +165,7 @@ def test_a_vm_cannot_run_only_where_the_host_is_too_small_for_it(
 
     assert layout["impossible"] is impossible
     assert layout["swaps"] is ("memory" in asked)
-    assert ("cannot run on" in found["advice"][0]) is impossible
+    assert found["advice"][0].count("cannot run on") == impossible
 
 
 def test_unknown_fields_are_ignored() -> None:

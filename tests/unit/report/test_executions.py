@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from vnuma.analysis.records import Sample
@@ -24,8 +26,7 @@ def test_what_a_workload_does_not_tell_has_no_words(known: dict[str, object], wo
     found.add(known, 3)
 
     assert found.words.startswith(words)
-    assert "None" not in found.words
-    assert not found.words.endswith("node ")
+    assert not re.search(r"None|node $", found.words)
 
 
 def test_a_figure_is_read_again_from_what_the_program_printed() -> None:

@@ -23,7 +23,7 @@ def test_screen_columns_stand_under_each_other() -> None:
 
 def test_markdown_escapes_the_bars() -> None:
     """A bar in a name does not open a column."""
-    assert "| =cmd\\|x | - | +3.7 |" in as_markdown(TABLE)
+    assert as_markdown(TABLE).splitlines()[-1] == "| =cmd\\|x | - | +3.7 |"
 
 
 def test_csv_is_safe_in_a_spreadsheet_and_keeps_numbers() -> None:
@@ -35,5 +35,5 @@ def test_csv_is_safe_in_a_spreadsheet_and_keeps_numbers() -> None:
 def test_latex_escapes_its_own_characters() -> None:
     """What is special in LaTeX is text in the table."""
     text = as_latex(TABLE)
-    assert r"\caption{Elapsed, ms \& \%}" in text
-    assert r"2x8\_a & 1,434 & -0.5\% \\" in text
+    lines = {line.strip() for line in text.splitlines()}
+    assert {r"\caption{Elapsed, ms \& \%}", r"2x8\_a & 1,434 & -0.5\% \\"} <= lines

@@ -1,16 +1,18 @@
-"""The drawing of what was asked for, predicted and seen."""
+"""The drawings of what was asked for, predicted and seen, and of the host's nodes."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.domain.topology.topology import Topology, topologies
-from vnuma.report.charts.topology_drawing import drawing
+from vnuma.domain.vm.facts import NumaNode
+from vnuma.report.charts.topology_drawing import HostMap, drawing, host_figures
 from vnuma.report.model.arm_topologies import ArmTopology
 
 ARM = ArmTopology(
@@ -60,13 +62,20 @@ def test_uneven_nodes_are_drawn_to_scale() -> None:
     assert wide / narrow == pytest.approx(3, rel=0.05)
 
 
-def test_what_is_not_known_is_written_not_drawn() -> None:
-    """Without a boot there is no box for what the guest saw."""
-    figure = drawing(replace(ARM, seen=(), seen_sizes=(), sql_nodes=(), sql_sizes=()), key="k")
+@pytest.mark.parametrize(
+    ("gone", "kinds"),
+    [
+        ({"seen": (), "seen_sizes": (), "sql_nodes": (), "sql_sizes": ()}, ("seen", "sql")),
+        ({"logged": (), "logged_sizes": (), "physical_sizes": ()}, ("logged", "physical")),
+    ],
+    ids=["without a boot", "without a log"],
+)
+def test_what_is_not_known_is_written_not_drawn(gone: dict[str, Any], kinds: tuple[str, str]) -> None:
+    """There is no box for it."""
+    svg = str(drawing(replace(ARM, **gone), key="k").svg)
 
-    assert boxes(str(figure.svg), "seen") == []
-    assert str(figure.svg).count("not known</text>") == 2
-    assert "seen by the guest not known" in figure.words
+    assert [boxes(svg, kind) for kind in kinds] == [[], []]
+    assert len(re.findall(r"not (?:known|evaluated)</text>", svg)) == 2
 
 
 @given(st.sampled_from([1, 2, 6, 12, 16, 40, 128, 768]).flatmap(lambda n: st.sampled_from(topologies(n))))
@@ -103,19 +112,55 @@ def test_logs_are_reported_with_the_boots_that_had_one(
     assert replace(ARM, logged=logged).log_words == words
 
 
-def test_a_log_that_could_not_be_had_is_not_drawn() -> None:
-    """Neither its nodes nor the host's."""
-    svg = str(drawing(replace(ARM, logged=(), logged_sizes=(), physical_sizes=()), key="k").svg)
-
-    assert boxes(svg, "logged") == boxes(svg, "physical") == []
-    assert svg.count("not evaluated</text>") == 2
-
-
 def test_boots_that_saw_different_nodes_are_counted_apart() -> None:
     """When boots of an arm differ, each number of nodes is shown with its boots."""
     assert replace(ARM, seen=((1, 2), (2, 4))).seen_words == "1 (2 boots), 2 (4 boots)"
 
 
+NODES = (NumaNode(0, tuple(range(32)), 98_304), NumaNode(1, tuple(range(32, 64)), 98_304))
+EVEN = tuple(range(0, 32, 2))
+
+
+@pytest.mark.parametrize(
+    ("groups", "titles", "pinned", "said"),
+    [
+        (
+            ((EVEN, ("1x16", "2x8")),),
+            ["Host esx01, arms 1x16 and 2x8"],
+            16,
+            "1x16 and 2x8 pinned to 16 logical CPUs (filled): 16 on node 0.",
+        ),
+        # Free arms and pinned ones are not mixed.
+        (
+            ((EVEN, ("1x16",)), ((), ("free",))),
+            ["Host esx01, arms 1x16", "Host esx01, arms free"],
+            16,
+            "without CPU affinity: ESXi placed the VM",
+        ),
+        (
+            (((30, 31, 32), ("x",)),),
+            ["Host esx01, arms x"],
+            3,
+            "2 on node 0 and 1 on node 1",
+        ),  # memory may be remote
+        ((), ["Host esx01"], 0, "where the VM ran is not known"),  # a planned run
+    ],
+    ids=["pinned", "pinned and free", "across nodes", "no boot"],
+)
+def test_pinned_cpus_are_filled_and_counted(
+    groups: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...], titles: list[str], pinned: int, said: str
+) -> None:
+    """All 64 logical CPUs are drawn; the words say how many lie where, for which arms."""
+    found = host_figures(HostMap("esx01", NODES, groups), key="h")
+
+    assert [figure.title for figure in found] == titles
+    assert sum(figure.svg.count('class="pinned"') for figure in found) == pinned
+    assert {len(re.findall('class="(?:cpu|pinned)"', figure.svg)) for figure in found} == {64}
+    assert said in found[-1].words
+
+
 def test_names_are_escaped() -> None:
-    """An arm's name is text, whatever it holds."""
-    assert "<b>" not in str(drawing(replace(ARM, arm="<b>"), key="k").svg)
+    """An arm's and a host's name is text, whatever it holds."""
+    figures = (drawing(replace(ARM, arm="<b>"), key="k"), *host_figures(HostMap("<b>&", NODES, ()), key="h"))
+
+    assert [figure for figure in figures if "<b>" in figure.svg] == []
