@@ -30,9 +30,10 @@ from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.engine.lease.whose_vm import find_own
 from vnuma.engine.preflight.findings import Permit
+from vnuma.engine.restore.restore import worst_first
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.engine.run.oversight import StopRequests, SupervisedRun, stop_signals
-from vnuma.engine.run.run_outcome import state_away, worst_of
+from vnuma.engine.run.run_outcome import state_away
 from vnuma.engine.run.start import take_over_target
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import (
@@ -355,7 +356,7 @@ def ask_clone(
         _close(store, run, problems, stopping)
     words = "; ".join(one.words for one in restored)
     left = f"Restored: {words}." if restored else "" if away else NOTHING
-    return left, worst_of(problems) if problems else None
+    return left, next(iter(worst_first(problems)), None)
 
 
 def _close(store: Store, run: Run, problems: list[Exception], stopping: StopRequests) -> None:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from vnuma.engine.lease.hours import LONGER, Closed
-from vnuma.engine.restore.restore import naming_all
+from vnuma.engine.restore.restore import naming_all, worst_first
 from vnuma.engine.run.progress import Progress, VmProgress
-from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, state_at_end, state_away, worst_of
+from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, state_at_end, state_away
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store.rows import AttemptLine, Outcome, Run, RunState, StopRequest
 
@@ -24,7 +24,7 @@ def test_every_vm_that_is_away_is_named() -> None:
     assert isinstance(told, NotAtBaseline)
     assert [words for words in ("a is away.", "b was changed.") if words not in told.what] == []
     full = StoreError("full")  # exit code 7 takes precedence over every other
-    assert worst_of([full, away[0]]) is worst_of([away[0], full]) is away[0]
+    assert worst_first([full, away[0]])[0] is worst_first([away[0], full])[0] is away[0]
 
 
 RUN = Run(

@@ -59,6 +59,7 @@ from vnuma.workloads.interface import workload_named
 from vnuma.workloads.shell import LONGEST_S, Output, Shell
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
 Say = Callable[[str], None]
 
 _TRIES = 3
@@ -77,11 +78,16 @@ def restore_each(restores: Iterable[Callable[[], T]]) -> tuple[list[T], list[Vnu
     return done, problems
 
 
+def worst_first(problems: Iterable[E]) -> list[E]:
+    """The problems; the first decides the exit code: a VM not at its baseline, if there is one."""
+    return sorted(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
+
+
 def naming_all(problems: Sequence[Exception]) -> Exception:
     """The error that decides the exit code: for all VMs not at their baseline one error, else the first."""
     away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
     if len(away) < 2:
-        return (away or problems)[0]
+        return worst_first(problems)[0]
     told = type(away[0])("\n".join(error.what for error in away), fix=away[0].fix)
     told.bug = next((error.bug for error in away if error.bug), None)
     return told

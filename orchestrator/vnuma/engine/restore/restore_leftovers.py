@@ -35,6 +35,7 @@ from vnuma.engine.restore.restore import (
     possibly_changed,
     restore_dead,
     restore_each,
+    worst_first,
 )
 from vnuma.engine.restore.restore_vm import Choice, Restored, Source, about_power, facts_now, restore_vm
 from vnuma.errors import (
@@ -67,10 +68,9 @@ class RestoreReport:
 
     @property
     def ranked(self) -> list[VnumaError]:
-        """The distinct problems; the first decides the exit code: a VM not at its baseline, if any."""
-        ranked = sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
+        """The distinct problems, worst first."""
         distinct = dict[str, VnumaError]()
-        for problem in ranked:
+        for problem in worst_first(self.problems):
             distinct.setdefault(str(problem), problem)
         return list(distinct.values())
 

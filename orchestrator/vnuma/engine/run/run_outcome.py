@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vnuma.engine.lease.hours import LONGER, Closed
+from vnuma.engine.restore.restore import worst_first
 from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run.progress import Progress
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict
@@ -39,7 +40,7 @@ class RunOutcome:
     @property
     def worst(self) -> Exception | None:
         """The problem that decides the exit code."""
-        return worst_of(self.problems) if self.problems else None
+        return next(iter(worst_first(self.problems)), None)
 
     def raise_for_outcome(self) -> None:
         """Raise the error that decides the exit code: first of all, a VM not at its baseline."""
@@ -109,11 +110,6 @@ def state_away(problems: Sequence[NotAtBaseline]) -> RunState:
     """The state of a run with VMs that are not at their baseline: it waits for a person."""
     conflict = any(isinstance(problem, RestoreConflict) for problem in problems)
     return RunState.CONFLICT if conflict else RunState.FAILED
-
-
-def worst_of(problems: Sequence[Exception]) -> Exception:
-    """The error that decides the exit code: first of all, a VM not at its baseline."""
-    return min(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
 
 
 def _missing(progress: Progress) -> CellsMissing:
