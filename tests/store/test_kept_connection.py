@@ -206,6 +206,11 @@ def test_a_link_that_was_cut_and_healed_between_two_units_costs_none(link: Froze
     link.heal()
 
     assert session_of(linked) != before
+    before = session_of(linked)
+    link.freeze()
+    link.heal()
+
+    assert linked.ask(lambda conn: conn.scalar(text("SELECT pg_backend_pid()"))) not in {before, None}
 
 
 def test_a_question_of_one_select_needs_no_transaction(store: Store) -> None:
@@ -217,29 +222,13 @@ def test_a_question_of_one_select_needs_no_transaction(store: Store) -> None:
         assert conn.scalar(alone) is False
 
 
-def test_a_question_over_a_dead_connection_is_asked_again(link: FrozenLink, linked: Store) -> None:
-    """The link was cut and healed, and nobody said so."""
-    before = session_of(linked)
-    link.freeze()
-    link.heal()
-
-    assert linked.ask(lambda conn: conn.scalar(text("SELECT pg_backend_pid()"))) not in {before, None}
-
-
-def test_a_question_over_a_link_that_stays_cut_ends(link: FrozenLink, linked: Store) -> None:
+def test_a_link_that_stays_cut_ends_question_and_unit(link: FrozenLink, linked: Store) -> None:
     """After the wait for a server that restarts."""
     session_of(linked)
     link.freeze()
 
     with pytest.raises(StoreAway):
         linked.ask(lambda conn: conn.scalar(text("SELECT 1")))
-
-
-def test_a_link_that_stays_cut_ends_the_next_unit(link: FrozenLink, linked: Store) -> None:
-    """After the wait for a server that restarts."""
-    session_of(linked)
-    link.freeze()
-
     with pytest.raises(StoreAway):
         session_of(linked)
 
@@ -277,7 +266,7 @@ def test_a_server_that_became_a_replica_is_left(store: Store) -> None:
     with store.write() as conn:
         conn.execute(text("SET default_transaction_read_only = on"))
     before = session_of(store)
-    with pytest.raises(StoreError, match="read-only"), store.write() as conn:
+    with pytest.raises(StoreError), store.write() as conn:
         runs.save_study(conn, "quick", "a: 1\n")
 
     with store.write() as conn:

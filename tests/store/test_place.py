@@ -22,6 +22,8 @@ filer:/home /home nfs4 rw,vers=4.2 0 0
 //filer/share /mnt/my\\040share cifs rw 0 0
 C:\\134 /mnt/c 9p rw 0 0
 ops@host: /mnt/ssh fuse.sshfs rw 0 0
+/dev/vdc /twice ext4 rw 0 0
+filer:/ /twice nfs rw 0 0
 """
 
 
@@ -51,7 +53,11 @@ def test_a_password_is_never_printed(url: str) -> None:
         f"nonsense?password={SECRET}",
         f"mysql://ops:{SECRET}@db1/vnuma",
         f"oracle+x://ops:{SECRET}@db1/vnuma",
+        *(f"{text}{SECRET}@h/db" for text in ("postgresql:ops:", "postgresql:/ops:", "ops:")),
         "",
+        "sqlite://",  # in memory: it would be lost with the process
+        "sqlite:///:memory:",
+        "sqlite:////tmp",  # a folder
     ],
 )
 def test_a_wrong_url_is_refused_without_its_password(url: str) -> None:
@@ -70,11 +76,10 @@ def test_masking_hides_any_password(password: str) -> None:
 def test_an_unreachable_server_is_named_without_the_password(tmp_path: Path) -> None:
     """Server, reason and next step, but no secret, also not in the cause."""
     url = f"postgresql://ops:{SECRET}@/vnuma?host={tmp_path}"
-    with pytest.raises(StoreError, match="does not answer") as caught:
+    with pytest.raises(StoreError) as caught:
         open_store(url)
     told = f"{caught.value} {caught.value!r} {caught.value.__cause__}"
-    assert SECRET not in told
-    assert str(tmp_path) in told
+    assert [SECRET in told, str(tmp_path) in told] == [False, True]
 
 
 def test_the_default_is_a_file_in_the_given_folder(tmp_path: Path) -> None:
@@ -86,19 +91,6 @@ def test_the_default_is_a_file_in_the_given_folder(tmp_path: Path) -> None:
     assert repr(store) == f"Store('{home / 'vnuma.db'}')"
 
 
-@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
-def test_a_store_in_memory_is_refused(url: str) -> None:
-    """It would be lost with the process."""
-    with pytest.raises(StoreError, match="in memory"):
-        open_store(url)
-
-
-def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
-    """The message names a file to use instead."""
-    with pytest.raises(StoreError, match="is a folder"):
-        open_store(f"sqlite:///{tmp_path}")
-
-
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -108,16 +100,12 @@ def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
         ("/homework/vnuma.db", "ext4"),
         ("/mnt/my share/vnuma.db", "cifs"),
         ("/mnt/c/vnuma.db", "9p"),
+        ("/twice/vnuma.db", "nfs"),  # the later mount hides the earlier one
     ],
 )
 def test_the_longest_mount_point_decides(path: str, kind: str) -> None:
     """A local disk below a network mount is local, and names are compared as a whole."""
     assert filesystem_type(Path(path), MOUNTS) == kind
-
-
-def test_of_two_mounts_on_one_point_the_later_counts() -> None:
-    """The later mount hides the earlier one."""
-    assert filesystem_type(Path("/x"), MOUNTS + "filer:/ / nfs rw 0 0\n") == "nfs"
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "9p", "fuse.sshfs"])
@@ -128,19 +116,11 @@ def test_sqlite_on_a_network_file_system_is_refused(
     mounts = tmp_path / "mounts"
     mounts.write_text(f"{MOUNTS}filer:/x {tmp_path} {kind} rw 0 0\n")
     monkeypatch.setattr(place_module, "MOUNTS", mounts)
-    with pytest.raises(StoreError, match="network file system") as caught:
+    with pytest.raises(StoreError, match=kind):
         open_store(default_url(tmp_path))
-    assert kind in str(caught.value)
     assert not (tmp_path / "vnuma.db").exists()
-
-
-def test_where_mounts_cannot_be_read_the_store_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """macOS has no /proc/mounts."""
-    monkeypatch.setattr(place_module, "MOUNTS", tmp_path / "none")
+    monkeypatch.setattr(place_module, "MOUNTS", tmp_path / "none")  # macOS has none
     open_store(default_url(tmp_path))
-    assert (tmp_path / "vnuma.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -161,14 +141,8 @@ def test_awx_is_recognised(environment: dict[str, str], awx: bool) -> None:
 
 def test_sqlite_under_awx_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store would go with the job's pod: PostgreSQL is asked for."""
-    with pytest.raises(StoreError, match="Under AWX"):
+    with pytest.raises(StoreError):
         refuse_unsafe_sqlite(tmp_path / "vnuma.db", {"JOB_ID": "1", "INVENTORY_ID": "1"})
     monkeypatch.setenv("AWX_PRIVATE_DATA_DIR", "/runner")
     with pytest.raises(StoreError, match="postgresql://USER@HOST/DATABASE"):
         open_store(default_url(tmp_path))
-
-
-@pytest.mark.parametrize("url", ["postgresql:ops:PW@h/db", "postgresql:/ops:PW@h/db", "ops:PW@h/db"])
-def test_a_url_without_slashes_shows_no_password(url: str) -> None:
-    """It cannot be parsed, and is shown in the error."""
-    assert mask_text(url) == url.replace("PW", "***")
