@@ -22,42 +22,43 @@ type Fault struct {
 	Number         int     `yaml:"number" json:"number,omitempty"` // of SQL Server's message
 }
 
-// Kinds of fault.
+// Kinds of fault, with what happens, and whether that was seen for real (R: recordings, published cases), is documented (D) or
+// assumed (A). tools/lab_faults.py writes docs/reference/lab-faults.md from these lines.
 const (
-	ReconfigureRefused = "reconfigure_refused"
-	ShutdownNever      = "shutdown_never"
-	ShutdownSlow       = "shutdown_slow"
-	ToolsNever         = "tools_never"
-	PowerOnRefused     = "power_on_refused"
-	FailoverRefused    = "failover_refused"
-	TopologyStuck      = "topology_stuck"
-	DatastoreFull      = "datastore_full"
-	SessionExpired     = "session_expired"
-	AccountRefused     = "account_refused"
-	VCenterRestart     = "vcenter_restart"
-	TaskInProgress     = "task_in_progress"
-	HostCommunication  = "host_communication"
-	InvalidState       = "invalid_state"
-	Unavailable        = "unavailable"
-	AnswerLost         = "answer_lost"
-	VMMoved            = "vm_moved"
-	VMChanged          = "vm_changed"
-	KeysWritten        = "keys_written"
-	HostMaintenance    = "host_maintenance"
-	HostDisconnected   = "host_disconnected"
-	Question           = "question"
-	QuestionRunning    = "question_running"
-	LogMissing         = "log_missing"
-	LogStale           = "log_stale"
-	TicketRefused      = "ticket_refused"
-	SQLNever           = "sql_never"
-	LoginRefused       = "login_refused"
-	DropMidResult      = "drop_mid_result"
-	DatabaseRecovering = "database_recovering"
-	Slow               = "slow"
-	ForeignPages       = "foreign_pages"
-	ForeignLookups     = "foreign_lookups"
-	PortsElsewhere     = "ports_elsewhere"
+	ReconfigureRefused = "reconfigure_refused" // the reconfigure before that power-on ends in `SystemError` [A]
+	ShutdownNever      = "shutdown_never"      // a guest shutdown is accepted, and nothing happens [D]
+	ShutdownSlow       = "shutdown_slow"       // that guest takes `seconds` longer to shut down, as while Windows installs updates [R]
+	ToolsNever         = "tools_never"         // Tools never run; SQL Server starts [R]
+	PowerOnRefused     = "power_on_refused"    // that power-on ends in `GenericVmConfigFault` [D]
+	FailoverRefused    = "failover_refused"    // HA's admission control refuses it (`InsufficientFailoverResourcesFault`) [D]
+	TopologyStuck      = "topology_stuck"      // the guest keeps nodes and sockets of the previous boot [A]
+	DatastoreFull      = "datastore_full"      // that power-on, or a reconfigure before it, ends in `NoDiskSpace` [D]
+	SessionExpired     = "session_expired"     // all sessions end after that power-on has begun (`NotAuthenticated`) [D]
+	AccountRefused     = "account_refused"     // a correct password is refused (`InvalidLogin`) [R]
+	VCenterRestart     = "vcenter_restart"     // for `seconds` connections break, sessions are lost; tasks and VMs continue [A]
+	TaskInProgress     = "task_in_progress"    // a call on the VM is answered with `TaskInProgress`, not carried out [D]
+	HostCommunication  = "host_communication"  // a task ends in `HostCommunication`, with nothing changed [D]
+	InvalidState       = "invalid_state"       // a task ends in `InvalidState`, as just after a shutdown, with nothing changed [D]
+	Unavailable        = "unavailable"         // a call is answered with HTTP 503, not carried out [A]
+	AnswerLost         = "answer_lost"         // a call is carried out, but the connection breaks before the answer [A]
+	VMMoved            = "vm_moved"            // `to: HOST`: `seconds` after that power-on the VM moves, unless CPU affinity or `drs: disabled` keeps it [D]
+	VMChanged          = "vm_changed"          // `cpu_reservation_mhz: N`: `seconds` after that power-on the VM's CPU reservation changes [A]
+	KeysWritten        = "keys_written"        // a key is written into the powered-off VM just before a reconfigure, as by hostd or a backup [A]
+	HostMaintenance    = "host_maintenance"    // `seconds` after that power-on its host enters maintenance mode, once its last VM is off; then it powers nothing on [D]
+	HostDisconnected   = "host_disconnected"   // `seconds` after that power-on vCenter loses the host; VMs keep running [D]
+	Question           = "question"            // that power-on waits for `AnswerVM` ("might have been moved or copied") [R]
+	QuestionRunning    = "question_running"    // `seconds` after that power-on the VM stands still ("no more space for virtual disk") and refuses tasks (`QuestionPending`): 0 continues, 1 powers off [R]
+	LogMissing         = "log_missing"         // that power-on writes no `vmware.log` [A]
+	LogStale           = "log_stale"           // that power-on leaves the previous one's `vmware.log` [A]
+	TicketRefused      = "ticket_refused"      // a service ticket for the log is refused (`NoPermission`, `Datastore.Browse`) [R]
+	SQLNever           = "sql_never"           // the SQL port stays closed [A]
+	LoginRefused       = "login_refused"       // every login fails with 18456, or with `number` (18401, 18470, 18486, 18487, 18488) [D]
+	DropMidResult      = "drop_mid_result"     // `rows: N`: the connection is cut after N rows of a result [A]
+	DatabaseRecovering = "database_recovering" // user databases come online after `seconds`; without them, never [D]
+	Slow               = "slow"                // `factor: F`: every time of that boot is F times as long [A]
+	ForeignPages       = "foreign_pages"       // `factor: F`: the share F of pages read is on another memory node than the reader's [A]
+	ForeignLookups     = "foreign_lookups"     // `factor: F`: the share F of page lookups is counted wrongly [A]
+	PortsElsewhere     = "ports_elsewhere"     // ports lead to the nodes that their masks exclude [A]
 )
 
 var kinds = []string{
