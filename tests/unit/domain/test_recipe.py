@@ -127,6 +127,15 @@ def test_what_would_not_power_on_on_esxi_8_is_refused(arm: dict[str, Any], hardw
     assert refused.value.rule == rule
 
 
+@pytest.mark.parametrize(("release", "advised"), [("8.0.3", True), ("6.0.0", False)])
+def test_an_upgrade_of_the_vm_is_advised_where_its_host_runs_it(release: str, advised: bool) -> None:
+    """An ESXi 6.0 has no hardware version 20."""
+    vm = replace(vm_of(), hardware_version=11)
+    with pytest.raises(ArmImpossible) as refused:
+        desired_settings(Arm.model_validate({"topology": "auto"}), vm, host_of(release=release))
+    assert ("upgrade" in str(refused.value.fix)) == advised
+
+
 def test_a_node_size_that_the_vm_keeps_must_fit_the_arm_too() -> None:
     """The arm does not mention it, and the VM would not power on all the same."""
     vm = replace(vm_of(coresPerNumaNode=6, autoCoresPerNumaNode=False), hardware_version=20)

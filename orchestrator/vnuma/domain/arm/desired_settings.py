@@ -395,11 +395,12 @@ def _plain_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
 
 def _refuse_older(what: str, since: Since | None, vm: VmFacts, host: HostFacts) -> None:
     if since and not esxi.has(since, vm, host):
+        upgrade = ", or upgrade the clone's compatibility with the VM off"
         raise ArmImpossible(
             "T18",
             f"{what} needs {since.words}; {vm.name} is vmx-{vm.hardware_version} "
             f"on ESXi {host.release.version}.",
-            fix="Remove the field, or upgrade the clone's compatibility with the VM off.",
+            fix=f"Remove the field{upgrade if host.release.key >= since.release else ''}.",
         )
 
 
