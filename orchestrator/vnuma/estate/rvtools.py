@@ -138,7 +138,7 @@ def _open(path: Path) -> tuple[Mapping[str, Sheet], list[Unseen]]:
     for name, aliases in COLUMNS.items():
         found = found_sheets.get(name)
         if found is None:
-            unseen += [] if name in _OPTIONAL else [Unseen("sheet", name, "the export has no such sheet")]
+            unseen += [] if name in _OPTIONAL else [Unseen("sheet", name, "not exported; use Export all")]
             continue
         unseen += [
             Unseen("column", f"{name}: {aliases[column][0]}", "the sheet has no such column")
