@@ -9,11 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.machines.on_guest import SHAPED, figures, nodes_of
 from tests.support.cli import vnuma
-from tests.support.looking import settings_now
+from tests.support.looking import change_by_hand, settings_now
 from tests.support.postgresql import Cluster, database_of
 from tests.support.site import ask_machine, write_inventory, write_machines
 from vnuma.engine.access.places import store_url
@@ -200,10 +201,17 @@ def test_a_program_on_a_client_measures_the_guest(
     assert document(archived)["analyses"][0]["sizes"][0]["arms"][0]["median"] == 5.0
 
 
-def test_a_client_loads_a_guest_that_its_sql_server_shows(tmp_path: Path, lab: LabFactory) -> None:
+@pytest.mark.parametrize("left", [[], pytest.param(["--vm-only"], marks=pytest.mark.long)])
+def test_a_client_loads_a_guest_that_its_sql_server_shows(
+    tmp_path: Path, lab: LabFactory, left: list[str]
+) -> None:
     """As HammerDB does a Windows guest: no database is made. A client that fails at restore can be left."""
     running = lab(
-        {"name": "loaded", "vms": [{"name": "sql16", "vcpus": 16}], "machines": [{"name": "driver"}]}
+        {
+            "name": "loaded",
+            "vms": [{"name": "sql16", "vcpus": 16}],
+            "machines": [{"name": "driver"}, {"name": "other"}],
+        }
     )
     inventory = write_inventory(tmp_path, running)
     hosts = json.loads(inventory.read_text("utf-8"))
@@ -245,8 +253,26 @@ def test_a_client_loads_a_guest_that_its_sql_server_shows(tmp_path: Path, lab: L
         "study_teardown: cat /var/tmp/repaired && rm /var/tmp/bench",
     }
     assert settings_now(running, "sql16") == before
-    assert vnuma("restore", "sql16").code == 7
-    assert vnuma("restore", "sql16", "--vm-only").code == 0
+
+    # The VM is in use again, and an address has moved to another machine.
+    reserved = vim.ResourceAllocationInfo(reservation=1024)
+    change_by_hand(running, "sql16", memoryAllocation=reserved)
+    for machine in ("driver", "other"):
+        ask_machine(running, "echo >/var/tmp/repaired; echo >/var/tmp/bench", machine)
+    machines = hosts["all"]["hosts"]
+    swapped = {"driver": machines["other"], "other": machines["driver"]}
+    inventory.write_text(json.dumps({"all": {**hosts["all"], "hosts": swapped}}), "utf-8")
+    moved = vnuma("restore", "sql16")
+    assert (moved.code, "another machine" in moved.text) == (7, True)
+    assert ask_machine(running, "ls /var/tmp/bench", "other") == "/var/tmp/bench\n"
+
+    inventory.write_text(json.dumps(hosts), "utf-8")
+    if left:
+        assert vnuma("restore", "--vm-only").code == 2
+    assert vnuma("restore", "sql16", *left).code == 0
     assert vnuma("restore", "--dry-run").out == "Every VM is at its baseline.\n"
-    assert ask_machine(running, "ls /var/tmp/bench") == "/var/tmp/bench\n"
+    files = ask_machine(running, "ls /var/tmp", "driver").split()
+    assert ("bench" in files) is bool(left)
+    now = settings_now(running, "sql16")
+    assert {name for name, value in now.items() if value != before[name]} == {"reservation"}
     assert vnuma("report", "latest", "--output", tmp_path / "page.html").code == 0

@@ -68,6 +68,8 @@ def restore(
     from vnuma.store.place import parse_place
 
     require_unix()
+    if vm_only and (from_audit or not vms):
+        raise UsageError("--vm-only needs the names of VMs, and the store.", fix="vnuma restore VM --vm-only")
     if theirs and baseline:
         raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"

@@ -151,7 +151,7 @@ def _tell(ended: RunOutcome) -> None:
         if vm.ended_by:
             say(f"Ended     {vm.name}, {vm.ended_by}", sys.stderr)
         if vm.restore_words:
-            say(f"Restored  {vm.restore_words}", sys.stderr)
+            say(f"{'Restored' if vm.at_baseline else 'Problem '}  {vm.restore_words}", sys.stderr)
         for words in vm.databases_left:
             say(f"Left      {vm.name}, {words}", sys.stderr)
         if vm.note:

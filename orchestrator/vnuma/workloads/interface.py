@@ -58,7 +58,7 @@ class Reached(Protocol):
 
     @property
     def boot(self) -> str:
-        """The kernel's number of the boot that the shell's guest was proven by; empty for a client."""
+        """The kernel's number of the boot by which the shell's machine was proven."""
 
     def masked(self, text: str) -> str:
         """The text without the values of the run's secrets."""
@@ -99,6 +99,10 @@ class SystemUnderTest(Reached, Protocol):
     @property
     def lease(self) -> int:
         """The number of the VM's lease, which a resumed run has anew."""
+
+    @property
+    def proven_guest_boot(self) -> str:
+        """What `guest_boot` was when the guest was proven."""
 
     def guest_boot(self) -> str:
         """What no two boots of the guest share."""

@@ -195,15 +195,20 @@ def client_named(inventory: Path, name: str | None) -> Client:
     """
     if name is None:
         return HERE
+    require_client(inventory, name)
     variables = read_variables(inventory).get(name)
-    if variables is None:
-        if name == LOCAL:
-            return HERE
+    return HERE if variables is None else client_from(name, variables)
+
+
+def require_client(inventory: Path, name: str) -> None:
+    """Raise InputError for a `workload.client` that the inventory does not have."""
+    known = read_variables(inventory)
+    if name not in known and name != LOCAL:
+        close = difflib.get_close_matches(name, known, n=1)
         raise InputError(
             f"{inventory} has no host {name}; workload.client names it.",
-            fix="Add it there, with ansible_host; it needs no vnuma_vcenter.",
+            fix=f"Did you mean {close[0]}?" if close else "Add it with ansible_host, without vnuma_vcenter.",
         )
-    return client_from(name, variables)
 
 
 def client_from(name: str, variables: Mapping[str, object]) -> Client:

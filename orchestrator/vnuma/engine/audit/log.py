@@ -144,6 +144,10 @@ def note_of_run(store: Store, run: Run, action: str, detail: str) -> None:
     Journal(store, NO_VM, NO_VM, run).note(action, detail)
 
 
+PROGRAM = "program"
+"""The action of a note about a program of the study, run in a guest or on a client."""
+
+
 def journal_of(context: VmContext) -> Journal:
     """The journal of a cell's steps."""
     return Journal(context.store, context.vm.vm_key, context.vm.name, context.run, made=context.made)

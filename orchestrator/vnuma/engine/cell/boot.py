@@ -158,13 +158,6 @@ def proven_guest(vm: Vm, shell: Shell, bios_uuid: str | None) -> LinuxFacts:
     )
 
 
-def was_proven(context: VmContext) -> bool:
-    """Whether this run has ever proven the VM's guest, by the part that shows it; else it wrote nothing."""
-    scope = PROOF if "shell" in context.study.workload.needs else sql_identity.PROOF
-    run, vm = context.run, context.vm
-    return context.store.ask(lambda read: facts.last_of_vm(read, run.id, vm.vm_key, scope)) is not None
-
-
 def proven_uuid(context: VmContext) -> str | None:
     """The UUID by which this run has proven the VM's guest; None where it never did, and wrote nothing."""
     run, vm = context.run, context.vm
@@ -340,6 +333,8 @@ def _look_inside(context: VmContext, attempt: Claim, looked: VsphereView, came_u
     with connect(context.sql()) as connection:
         guest, server = sql_facts.read_topology(connection), sql_facts.read_server(connection)
         start = evidence.started(connection)
+    if context.study.workload.runs_programs:
+        add_facts(context, attempt, sql_identity.PROVEN_BOOT, {"boot": server.start_time})
     proven = log_of(context, attempt, looked, guest)
     return GuestView(guest, {"server": asdict(server), "ready": asdict(came_up)}, start, proven)
 

@@ -14,9 +14,9 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import client_named
 from vnuma.engine.access.secrets import masked
-from vnuma.engine.audit.log import journal_of
+from vnuma.engine.audit.log import PROGRAM, journal_of
 from vnuma.engine.instance import sql_identity
-from vnuma.engine.instance.sql_identity import kernel_baseline, proven_boot, require_proven
+from vnuma.engine.instance.sql_identity import client_boot, kernel_baseline, proven_boot, require_proven
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL
 from vnuma.engine.lease.attempt import add_facts, finish, say_step, step
 from vnuma.engine.lease.baseline import refuse_foreign_changes, refuse_settings
@@ -108,8 +108,14 @@ class CellSystem:
     @cached_property
     def boot(self) -> str:
         """Asked of the store once: a teardown runs also while the store is away."""
-        client = self.context.study.workload.client_host
-        return "" if client else proven_boot(self.context, self.attempt)
+        if self.context.study.workload.client_host:
+            return client_boot(self.context, self.attempt)
+        return proven_boot(self.context, self.attempt)
+
+    @property
+    def proven_guest_boot(self) -> str:
+        """What `guest_boot` was when the guest was proven."""
+        return proven_boot(self.context, self.attempt)
 
     def guest_boot(self) -> str:
         """What no two boots of the guest share: the kernel's number, or when its SQL Server started."""
@@ -124,7 +130,7 @@ class CellSystem:
 
     def note(self, words: str) -> None:
         """Write a line of the audit log."""
-        journal_of(self.context).note("program", words)
+        journal_of(self.context).note(PROGRAM, words)
 
     @contextmanager
     def reached(self) -> Iterator[None]:

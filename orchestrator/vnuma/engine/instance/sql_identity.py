@@ -15,12 +15,20 @@ from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.endpoint import IdentityComparison, VmSide, compare
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.context import VmContext, holder
+from vnuma.engine.access.guest_shell import facts_of
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import Journal
 from vnuma.engine.lease.attempt import add_facts
 from vnuma.engine.lease.baseline import ForeignChange, baseline_of, record_baseline, refuse_altered
 from vnuma.engine.lease.vcenter_retry import on_vsphere
-from vnuma.errors import EnvironmentProblem, MeasurementFailed, PreflightBlocked, WrongServer
+from vnuma.errors import (
+    EnvironmentProblem,
+    MachineUnreachable,
+    MeasurementFailed,
+    PreflightBlocked,
+    StudySetupFailed,
+    WrongServer,
+)
 from vnuma.logs import guest_tools
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -31,7 +39,7 @@ from vnuma.store.rows import Claim, Run, Vm
 from vnuma.vsphere import read, uptime
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.connect import connect as connect_vcenter
-from vnuma.workloads.shell import Shell, require
+from vnuma.workloads.shell import Shell, linux_question, require
 
 STATED = (
     "In a container, or behind a proxy, listener or cluster name, set vnuma_sql.identity: power_cycle, "
@@ -77,7 +85,7 @@ def note_power_on(context: VmContext, attempt: Claim, at: datetime | None = None
 
 def noted_power_on(context: VmContext, attempt: Claim) -> PowerOn | None:
     """This attempt's latest power-on; None if it made none."""
-    value = _latest(context.store, context.run, context.vm, POWER_ON, of=attempt)
+    value = latest(context.store, context.run, context.vm, POWER_ON, of=attempt)
     if value is None:
         return None
     at = value["at"]
@@ -112,7 +120,7 @@ def prove(
 
 def require_proven(context: VmContext, attempt: Claim) -> None:
     """Refuse to write to a SQL Server that this attempt has not proven. Raises WrongServer."""
-    if _latest(context.store, context.run, context.vm, PROOF, of=attempt) is None:
+    if latest(context.store, context.run, context.vm, PROOF, of=attempt) is None:
         raise WrongServer(
             f"{context.vm.name}: {context.sql().where} is not proven to be its SQL Server.",
             fix="The role guest_ready proves it; run it in the same attempt, before this step.",
@@ -138,7 +146,7 @@ class Endpoint:
 
         False for a server that does not answer.
         """
-        proof = _latest(self.store, self.run, self.vm, PROOF)
+        proof = latest(self.store, self.run, self.vm, PROOF)
         if proof is None:
             return False
         proven = datetime.fromisoformat(str(proof["boot_time"]))
@@ -212,7 +220,8 @@ def _once_reported(context: VmContext, attempt: Claim, found: IdentityComparison
     return on_vsphere(context, attempt, "guest_ready", look)
 
 
-def _latest(store: Store, run: Run, vm: Vm, scope: str, of: Claim | None = None) -> dict[str, object] | None:
+def latest(store: Store, run: Run, vm: Vm, scope: str, of: Claim | None = None) -> dict[str, object] | None:
+    """The value of the VM's latest fact of that scope, if the attempt `of` has it; None without one."""
     fact = store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm.vm_key, scope))
     if fact is None or (of is not None and fact.attempt_id != of.id):
         return None
@@ -220,7 +229,9 @@ def _latest(store: Store, run: Run, vm: Vm, scope: str, of: Claim | None = None)
 
 
 PROVEN_BOOT = "guest_boot"
-"""Fact of an attempt: the kernel's number of the boot in which the guest was proven."""
+"""Fact of an attempt: the kernel's number of the boot in which the guest was proven, or when its SQL Server
+started.
+"""
 
 
 def proven_boot(context: VmContext, attempt: Claim) -> str:
@@ -233,6 +244,47 @@ def proven_boot(context: VmContext, attempt: Claim) -> str:
             fix="The role guest_ready proves it; run it in the same attempt, before this step.",
         )
     return str(fact.value)
+
+
+CLIENT = "client_identity"
+"""Fact of a VM: the machine where its workload's programs run, its boot then, and the lease."""
+
+
+def known_client(context: VmContext) -> dict[str, object] | None:
+    """That machine as it was seen last; None before the first program, which needs it."""
+    return latest(context.store, context.run, context.vm, CLIENT)
+
+
+def ask_client(context: VmContext) -> dict[str, object]:
+    """The workload's client as it shows itself now. Raises WrongServer for another machine than the run has
+    used for this VM, MachineUnreachable.
+    """
+    name = str(context.study.workload.client_host)
+    seen, known = facts_of(name, context.workload_shell().run(linux_question("/"))), known_client(context)
+    machine = f"{seen.identity} {seen.uuid}"
+    if known and known["machine"] != machine:
+        raise WrongServer(
+            f"Ansible's connection to {name} reaches another machine than the run has used: it identifies "
+            f"itself as {machine}, not as {known['machine']}. Nothing was run there.",
+            fix="Correct ansible_host in the inventory.",
+        )
+    return {"machine": machine, "boot": seen.boot, "lease": context.token}
+
+
+def client_boot(context: VmContext, attempt: Claim) -> str:
+    """The number of the client's boot, proven once in a lease. Raises WrongServer, StudySetupFailed.
+
+    An attempt that is repeated asks again: a reboot of the client may have ended the one before.
+    """
+    known = known_client(context)
+    if known is None or known["lease"] != context.token or attempt.number > 1:
+        try:
+            known = ask_client(context)
+        except MachineUnreachable as error:  # no cell could run its programs
+            raise StudySetupFailed(error.what, fix=error.fix) from error
+        with context.store.write() as connection:
+            facts.add_vm_facts(connection, context.vm.id, CLIENT, {"client": known})
+    return str(known["boot"])
 
 
 WHERE = {

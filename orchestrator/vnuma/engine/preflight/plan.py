@@ -15,13 +15,14 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.change import Change, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
-from vnuma.domain.vm.linux import LinuxFacts
+from vnuma.domain.vm.linux import LinuxFacts, same_uuid
 from vnuma.domain.vm.role import needed_privileges, purpose_of
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.domain.vm.surroundings import Surroundings
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.guest_shell import linux_facts_of
+from vnuma.engine.access.inventory import require_client
 from vnuma.engine.access.target import UNSHAPED, Target
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.engine.lease.whose_vm import refuse_if_marked
@@ -212,6 +213,7 @@ class ShapePlan:
     findings: tuple[Finding, ...]
     arms: tuple[ArmPlan, ...]
     test_clone: bool
+    bios_uuid: str = ""
 
     def documents(self) -> dict[str, dict[str, object]]:
         """Facts about the host and the VM, by scope, for the store."""
@@ -314,12 +316,14 @@ def plan_all(
         linux = linux_facts_of(on, inventory, work)
     client = None
     if work.client_host is not None and work.runs_programs:
+        require_client(inventory, work.client_host)
         client = linux_facts_of([work.client_host], inventory, work)[work.client_host]
         hosts = [shape.host.moid for shape in shapes.values()]
         together = study.design.neighbours == "together"
         shared = list(shared_client_findings(work.client_host, hosts, together=together))
         found = {
-            name: [*own_client_findings(work.client_host, client, linux.get(name)), *shared] for name in on
+            name: [*own_client_findings(work.client_host, client, linux.get(name), shapes.get(name)), *shared]
+            for name in on
         }
     elif work.client_host is not None and shapes:
         found = client_findings(inventory, work.client_host, on)
@@ -339,13 +343,17 @@ def shared_client_findings(client: str, hosts: Sequence[str], *, together: bool)
         )
 
 
-def own_client_findings(name: str, client: LinuxFacts, guest: LinuxFacts | None) -> Iterator[Finding]:
+def own_client_findings(
+    name: str, client: LinuxFacts, guest: LinuxFacts | None, shape: ShapePlan | None = None
+) -> Iterator[Finding]:
     """A client of a program that is no other machine than the guest or this one."""
-    for boot, what in (
-        (Path(BOOT).read_text("ascii").strip(), "this machine"),
-        (guest and guest.boot, "the guest"),
+    here = Path(BOOT).read_text("ascii").strip()
+    for is_same, what in (
+        (client.boot == here, "this machine"),
+        (guest is not None and client.boot == guest.boot, "the guest"),
+        (shape is not None and same_uuid(client.uuid, shape.bios_uuid), "the guest"),
     ):
-        if client.boot and client.boot == boot:
+        if is_same and client.boot:
             yield Finding.block(
                 WORKLOAD,
                 f"{name} is {what}: its load would be part of what is measured.",
@@ -403,6 +411,7 @@ def plan_shape_of(study: Study, target: Target, permit: Permit) -> ShapePlan:
         needed = needed_privileges(touched_settings(study, vm, host))
         missing = surroundings.missing_privileges(session, ref, needed)
         seen = surroundings.read_surroundings(session, ref)
+        uuid = read.bios_uuid(session, ref)
     tagged = permit.tagged(target, vm.moid)
     findings = [
         *(_missing(name, vm.name) for name in missing),
@@ -415,7 +424,7 @@ def plan_shape_of(study: Study, target: Target, permit: Permit) -> ShapePlan:
         *locality_findings(study, vm, host),
     ]
     arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
-    return ShapePlan(vm, host, simulated, tuple(findings), arms, target.test_clone)
+    return ShapePlan(vm, host, simulated, tuple(findings), arms, target.test_clone, uuid)
 
 
 def sql_findings(study: Study, target: Target, vm: VmFacts, seen: Surroundings) -> Iterator[Finding]:

@@ -402,7 +402,8 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
 def _lacking_rights(study: Study, vm: str, connection: pyodbc.Connection) -> Iterator[Finding]:
     """The rights that the study's login lacks: found now, not in the first cell."""
     may = read_permissions(connection)
-    own = study.workload.waits_for() is None and ownership.state(connection, study.dataset.database) is None
+    work, made = study.workload, study.dataset.database
+    own = "database" in work.needs and not work.waits_for() and ownership.state(connection, made) is None
     for right in LOGIN if own else (READS_STATE,):
         if not right.held(may):
             name = right.named_for(may)

@@ -15,17 +15,24 @@ from pathlib import Path
 from typing import TypeVar
 
 from vnuma.domain.vm.change import Edit
-from vnuma.domain.vm.setting import Value
+from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, study_of
 from vnuma.engine.access.guest_shell import answering
 from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.access.secrets import masked
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.log import Journal, journal_of
-from vnuma.engine.cell.boot import proven_guest, proven_uuid, was_proven
+from vnuma.engine.audit.log import PROGRAM, Journal, journal_of
+from vnuma.engine.cell.boot import proven_guest, proven_uuid
 from vnuma.engine.instance import sql_identity
-from vnuma.engine.instance.sql_identity import KERNEL, Endpoint, kernel_baseline
-from vnuma.engine.instance.sql_settings import to_restore
+from vnuma.engine.instance.sql_identity import (
+    KERNEL,
+    Endpoint,
+    ask_client,
+    kernel_baseline,
+    known_client,
+    latest,
+)
+from vnuma.engine.instance.sql_settings import to_restore, wait_for_server
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings, refuse_altered, written
 from vnuma.engine.lease.supervision import release_dead_supervisor
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
@@ -51,7 +58,7 @@ from vnuma.errors import (
     VnumaError,
     from_os_error,
 )
-from vnuma.store import attempts, audit, cells, leases, runs
+from vnuma.store import attempts, audit, cells, facts, leases, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.rows import Lease, RestoreOutcome, Run, Vm
@@ -130,8 +137,8 @@ def plan_target(context: VmContext, choice: Choice = "refuse") -> Restored:
     plan = Restored(context.vm.name)
     if context.target.vcenter:
         source = source_in_store(context, choice)
-        facts = facts_now(source, context.target)
-        plan = source.plan(facts, context.target) if facts else plan
+        now = None if _restored_before(context) else facts_now(source, context.target)
+        plan = source.plan(now, context.target) if now else plan
     edits = guest_edits(context, choice).values() if has_guest(context) else ()
     return replace(plan, changes=(*plan.changes, *edits))
 
@@ -142,8 +149,8 @@ def differences(context: VmContext) -> list[Difference]:
     found: list[Difference] = []
     if context.target.vcenter:
         source = source_in_store(context, "refuse")
-        facts = facts_now(source, context.target)
-        found = source.differences(facts) if facts else []
+        now = facts_now(source, context.target)
+        found = source.differences(now) if now else []
     return [*found, *_guest_differences(context)] if has_guest(context) else found
 
 
@@ -180,11 +187,57 @@ def _restored_with(
 
 
 def _restore_both(held: VmContext, choice: Choice, say: Say) -> Restored:
-    """The VM first: a guest is reached best in the shape and power state that it had."""
+    """The VM first: a guest is reached best in the shape and power state that it had.
+
+    A VM that was restored while its programs' part failed is not touched again: it may be in use.
+    """
     # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
     journal = replace(journal_of(held), on_store_error=lambda _: None)
-    done = _restore_shaped(held, choice, say, journal) if held.target.vcenter else Restored(held.vm.name)
-    return done if done.lab_ended or not has_guest(held) else restore_guest(held, choice, say, done, journal)
+    done = Restored(held.vm.name)
+    if held.target.vcenter:
+        done = _restored_before(held) or _restore_shaped(held, choice, say, journal)
+    if done.lab_ended or not has_guest(held):
+        return done
+    if held.target.vcenter is None:
+        return restore_guest(held, choice, say, done, journal)
+    _note_restored(held, done)
+    try:
+        return restore_guest(held, choice, say, done, journal)
+    except (LeaseLost, NotAtBaseline):
+        raise
+    except VnumaError as error:
+        name, where = held.vm.name, held.study.workload.client_host or "its guest"
+        raise NotAtBaseline(
+            f"{done.words}. What the study's programs left on {where} is not undone: {error.what}",
+            fix=f"Fix the cause, then: vnuma restore {name}. If {where} is gone for good: "
+            f"vnuma restore {name} --vm-only",
+        ) from error
+
+
+_VM_RESTORED = "vm_restored"
+"""Fact of a VM that was restored before its programs' part: how many settings, and its last attempt then."""
+
+
+def _note_restored(held: VmContext, done: Restored) -> None:
+    noted = {"settings": done.settings, "after": _last_attempt(held)}
+    with suppress(StoreError), held.store.write() as connection:
+        facts.add_vm_facts(connection, held.vm.id, _VM_RESTORED, {"vm": noted})
+
+
+def _restored_before(held: VmContext) -> Restored | None:
+    """The VM as an earlier restore left it; None if there was none since the run's last attempt at a cell."""
+    noted = latest(held.store, held.run, held.vm, _VM_RESTORED)
+    if noted is None or noted["after"] != _last_attempt(held):
+        return None
+    now = facts_now(source_in_store(held, "refuse"), held.target)
+    settings = int(str(noted["settings"]))
+    return Restored(held.vm.name, settings, settings, now.power) if now else None
+
+
+def _last_attempt(held: VmContext) -> int:
+    with held.store.read() as connection:
+        lines = attempts.lines_of_run(connection, held.run.id)
+    return max((line.id for line in lines if line.vm_id == held.vm.id), default=0)
 
 
 def _restore_shaped(held: VmContext, choice: Choice, say: Say, journal: Journal) -> Restored:
@@ -287,9 +340,12 @@ def has_guest(context: VmContext) -> bool:
 
     It never reached a guest that it has not proven.
     """
+    work = context.study.workload
     if context.target.vcenter is None:
         return True
-    return not context.vm_only and context.study.workload.runs_programs and was_proven(context)
+    if context.vm_only or not work.runs_programs:
+        return False
+    return (known_client(context) if work.client_host else proven_uuid(context)) is not None
 
 
 def guest_edits(context: VmContext, choice: Choice) -> dict[str, Edit]:
@@ -339,7 +395,7 @@ class Leftover:
     """`workloads.interface.Reached` for what a run has left."""
 
     context: VmContext
-    guest_boot: str
+    boot: str
 
     @property
     def vm_key(self) -> str:
@@ -349,17 +405,13 @@ class Leftover:
     def shell(self) -> Shell:
         return FencedShell(self.context.workload_shell(), self.context.fence)
 
-    @property
-    def boot(self) -> str:
-        return "" if self.context.study.workload.client_host else self.guest_boot
-
     def masked(self, text: str) -> str:
         """The text without secrets."""
         return masked(text)
 
     def note(self, words: str) -> None:
         """Write a line of the audit log, if that is possible: it must not prevent a restore."""
-        replace(journal_of(self.context), on_store_error=lambda _: None).note("program", words)
+        replace(journal_of(self.context), on_store_error=lambda _: None).note(PROGRAM, words)
 
 
 def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, journal: Journal) -> Restored:
@@ -372,7 +424,7 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, 
         context.fence()
         if vm.baseline is None:
             return replace(done, begun=False)
-        boot = _guest_boot(context) if "shell" in workload.needs else ""
+        boot = _reached_boot(context, done)
         workload_named(workload.name).remove(Leftover(context, boot), workload)
         edits, before = guest_edits(context, choice), _held_before(context)
         sql_identity.switch(
@@ -387,12 +439,19 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, 
     return replace(done, settings=done.settings + len(before), equal=equal, changes=changes)
 
 
-def _guest_boot(context: VmContext) -> str:
-    """The kernel's number of the guest's boot, once its shell answers and is proven to be the VM's."""
-    shell, uuid = context.shell(), proven_uuid(context) if context.target.vcenter else None
-    if uuid is not None:  # its VM is booting
-        shell = answering(shell, context.study.power.sql_timeout_s)
-    return proven_guest(context.vm, shell, uuid).boot
+def _reached_boot(context: VmContext, done: Restored) -> str:
+    """The boot's number of the machine where programs run, proven to be the run's, once the guest is ready:
+    they may ask it. Raises WrongServer, SqlTimeout.
+    """
+    work, boot, within_s = context.study.workload, "", context.study.power.sql_timeout_s
+    if "shell" in work.needs:
+        shell, uuid = context.shell(), proven_uuid(context) if context.target.vcenter else None
+        if uuid is not None:  # its VM is booting
+            shell = answering(shell, within_s)
+        boot = proven_guest(context.vm, shell, uuid).boot
+    elif done.power is Power.ON:
+        wait_for_server(context.sql(), within_s)
+    return str(ask_client(context)["boot"]) if work.client_host else boot
 
 
 def _kernel_now(context: VmContext, names: dict[str, str]) -> dict[str, str]:

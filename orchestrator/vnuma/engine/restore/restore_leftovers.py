@@ -20,8 +20,16 @@ from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.locking import name_of
 from vnuma.engine.access.places import audit_file, home_folder
-from vnuma.engine.access.target import Target
-from vnuma.engine.audit.log import Journal, edits_of, journal_of, read_audit_file, verify_file, verify_store
+from vnuma.engine.access.target import Target, is_shaped
+from vnuma.engine.audit.log import (
+    PROGRAM,
+    Journal,
+    edits_of,
+    journal_of,
+    read_audit_file,
+    verify_file,
+    verify_store,
+)
 from vnuma.engine.cell.dataset import DATABASE, dataset_exists
 from vnuma.engine.lease.baseline import DEADLINES, refuse_altered, written
 from vnuma.engine.lease.supervision import is_alive, stop_unless_worked_on
@@ -100,7 +108,8 @@ class RestoreRequest:
 def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
     """Restore the VMs that a run has left; a failure with one does not stop the others.
 
-    A VM of a living run is in use, which is a problem too. Raises InputError for an unknown VM or run.
+    A VM of a living run is in use, which is a problem too. Raises InputError for an unknown VM or run, and
+    for `vm_only` of a machine that is no VM.
     """
     if wanted.log:
         log = _in_log(store, wanted.log, wanted)
@@ -166,7 +175,7 @@ def _plan_left(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> lis
     context = _left_context(store, wanted, row, owner)
     refuse_altered(store, owner, row)
     planned = plan_target(context, wanted.choice).changes
-    files = "; its files would be removed" if has_guest(context) else ""
+    files = "; what the study's programs left would be undone" if has_guest(context) else ""
     count = sum(edit.setting not in ("power", run_mark.LEASE_KEY) for edit in planned)
     head = f"{row.name}, left by {owner.name}: {count} settings would be restored{files}"
     return [head, *(f"  {edit}" for edit in planned)]
@@ -236,6 +245,11 @@ def _left_context(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> 
             f"{row.name} is in use by {owner.name}, which is running.",
             fix=f"vnuma stop {owner.name}. If that does not end it: kill -9 {owner.supervisor_pid} on "
             f"{name_of(owner.supervisor_host or '')}, then: vnuma restore {row.name}",
+        )
+    if wanted.vm_only and not is_shaped(row.vm_key):
+        raise InputError(
+            f"{row.name} is a machine that nothing shapes: --vm-only would restore nothing.",
+            fix=f"vnuma restore {row.name}",
         )
     if row.node != wanted.site and (wanted.site or row.name not in wanted.names):
         raise NotAtBaseline(
@@ -419,6 +433,12 @@ def restore_from_log(store: Store, one: Unanswered, wanted: RestoreRequest) -> s
         raise StoreError(f"{unwritten[0].what} {words}; only the audit log is not up to date.")
     if one.inside:
         raise _left_inside(one)
+    if ran := dict.fromkeys(line.detail for line in one.lines if line.action == PROGRAM):
+        raise NotAtBaseline(
+            f"{words}; what the study's programs changed, on {one.vm} or its client, is not undone: "
+            f"{'; '.join(map(str, ran))}.",
+            fix="Undo it there by hand.",
+        )
     database = next((edit.after for edit in one.edits if edit.setting == DATABASE), None)
     return f"{words}; database {database} stays in its SQL Server" if database else words
 

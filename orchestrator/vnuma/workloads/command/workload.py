@@ -210,7 +210,7 @@ class CommandWorkload(Workload):
 
     def prepare(self, system: SystemUnderTest) -> Document:
         """Run the study's own preparation, once in each lease of the VM."""
-        done = {"lease": system.lease}
+        done = {"lease": system.lease, "boot": system.boot if system.settings.client else ""}
         if not system.settings.study_setup or system.remembered(_SCOPE) == done:
             return {}
         _set_up(system, system.settings.study_setup, "study_setup")
@@ -227,12 +227,8 @@ class CommandWorkload(Workload):
         settings: Command = system.settings
         with undo_at_end(lambda: _tear_down(system, settings)):
             _set_up(system, settings.setup, "setup")
-            if settings.client is None:
-                yield _Programs(system)
-                return
-            guest = system.guest_boot()
             yield _Programs(system)
-            if system.guest_boot() != guest:
+            if settings.client and system.guest_boot() != system.proven_guest_boot:
                 raise MeasurementFailed(f"{system.vm} was restarted while {settings.client} measured it.")
 
 
@@ -240,14 +236,13 @@ class _Programs:
     """The measured program on one boot."""
 
     def __init__(self, system: SystemUnderTest) -> None:
-        self._system, self._boot = system, system.boot
+        self._system = system
 
     def run(self, size: int, form: str) -> Reading:
         """Run it once. Raises MeasurementFailed, with its output if there is one."""
         system, settings = self._system, self._system.settings
         program = settings.filled(settings.run, size, form)
         done = _run(system, program, settings.timeout_s, MEASURED)
-        self._boot = self._boot or done.boots[0]
         kept = {
             "stdout": system.masked(done.stdout),
             "stderr": system.masked(done.stderr),
@@ -255,11 +250,11 @@ class _Programs:
             "program": system.masked(shown(program)),
         }
         try:
-            value = figure_of(settings, done, self._boot, system.masked)
+            value = figure_of(settings, done, system.boot, system.masked)
         except Unreadable as why:
             failed = MeasurementFailed(
-                f"{system.vm}: {kept['program']}: {why}.",
-                fix="Run it there by hand. Its output is in the results' raw data.",
+                f"{settings.client or system.vm}: {kept['program']}: {why}.",
+                fix="Run it there by hand. What it printed: vnuma results RUN --format csv --table samples",
             )
             failed.execution = kept
             raise failed from None
