@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -388,6 +388,24 @@ def test_a_boot_is_torn_down_while_the_store_is_away(tmp_path: Path) -> None:
         pass
 
     assert (tmp_path / "down").exists()
+
+
+@pytest.mark.parametrize(("proven", "now", "counts"), [("a", "a", True), ("a", "b", False)])
+def test_a_guest_restarted_since_its_proof_has_no_figures(proven: str, now: str, counts: bool) -> None:
+    """A client sees no reboot of the guest that it loads."""
+
+    @dataclass
+    class Restarted(Away):
+        vm: str = "sql16"
+        proven_guest_boot: str = proven
+
+        def guest_boot(self) -> str:
+            return now
+
+    system: Any = Restarted(settings=COMMAND.model_copy(update={"client": "driver"}))
+
+    with nullcontext() if counts else pytest.raises(MeasurementFailed), WORKLOAD.bench(system):
+        pass
 
 
 def test_nothing_runs_on_another_boot_than_the_proven_one(tmp_path: Path) -> None:
