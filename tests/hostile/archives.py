@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.hostile.broken import JSON_TEXTS, as_bytes
 from tests.report.build import Story, store_of, study_text
 from vnuma.report.archive.write import export_run
 from vnuma.report.model.model import load_run
@@ -166,16 +167,8 @@ def _undecodable(data: bytes) -> bytes:
     return data.replace(b"caf\xc3\xa9.txt", b"caf\xff\xfe.txt")
 
 
-_JSON = {
-    "nothing": b"",
-    "100,000 levels": b"[" * 100_000,
-    "500 levels": b"[" * 500 + b"]" * 500,
-    "a list": b"[]",
-    "null": b"null",
-    "NaN": b'{"arms": NaN}',
-    "a number of 5,000 digits": b'{"arms": ' + b"7" * 5_000 + b"}",
+_JSON = {name: as_bytes(text) for name, text in JSON_TEXTS.items()} | {
     "Latin-1": b'{"arms": "\xe9"}',
-    "half a character": b'{"arms": "\\ud800"}',
     "17 MB": b'"' + b"x" * 17_000_000 + b'"',
 }
 

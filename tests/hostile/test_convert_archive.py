@@ -6,21 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.archives import Files, archive_in, archived_in, changed_store, first_form
+from tests.hostile.archives import Files, changed_store, first_form
 from tests.support.cli import vnuma_here
-from tests.support.made_once import made_once
 from tools.convert_archive import convert
 from vnuma.errors import InputError
 from vnuma.report.archive.read import open_archive
 from vnuma.report.export.results import as_json
 from vnuma.report.model.model import load_run
 from vnuma.store.open import open_store
-
-
-@pytest.fixture(scope="module")
-def archived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Files]:
-    """A store with one run."""
-    return archived_in(made_once(tmp_path_factory, "archived", archive_in))
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.hostile.archives import ARCHIVES, ESCAPE, READ, Files, archive_in, archived_in, changed_store
+from tests.hostile.archives import ARCHIVES, ESCAPE, READ, Files, changed_store
+from tests.hostile.broken import as_bytes
 from tests.hostile.documents import DESIGNS, EARLIER, EVIDENCE, SNAPSHOT, SNAPSHOTS, TABLES, WAIVERS
 from tests.hostile.studies import STUDIES, VALID
 from tests.support.forked import Ended, Program, run_forked
-from tests.support.made_once import made_once
 
 MOST_BYTES = 500_000_000
 MOST_SECONDS = 10
@@ -23,12 +23,8 @@ _LIMITS = {resource.RLIMIT_DATA: MOST_BYTES, resource.RLIMIT_CPU: MOST_SECONDS}
 _CHECK = ("check", "--snapshot", str(SNAPSHOT))
 
 
-def _as_bytes(content: str | bytes) -> bytes:
-    return content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
-
-
 CASES: dict[str, tuple[tuple[str, ...], bytes]] = {
-    f"{kind}: {name}": (command, _as_bytes(content))
+    f"{kind}: {name}": (command, as_bytes(content))
     for kind, command, contents in (
         ("study", ("power", "input"), STUDIES),
         ("snapshot", ("check", "--snapshot", "input"), SNAPSHOTS),
@@ -46,12 +42,6 @@ def sampled(cases: Iterable[str]) -> list[Any]:
     return [
         pytest.param(case, marks=pytest.mark.long if number % 8 else ()) for number, case in enumerate(cases)
     ]
-
-
-@pytest.fixture(scope="module")
-def archived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Files]:
-    """A store with a run, and those files of the run's archive from which it is read."""
-    return archived_in(made_once(tmp_path_factory, "archived", archive_in))
 
 
 Answer = tuple[Ended, str]
@@ -92,7 +82,7 @@ def test_a_file_that_breaks_readers_costs_a_sentence(tmp_path: Path, case: str) 
 def test_a_design_that_breaks_readers_costs_a_sentence(tmp_path: Path, case: str) -> None:
     """Exit 3, or the ordinary answer where it is only strange."""
     name, content = DESIGNS[case]
-    (tmp_path / name).write_bytes(_as_bytes(content))
+    (tmp_path / name).write_bytes(as_bytes(content))
     printed = refused(command(tmp_path, "check", "--design", name), 0, 3)
     assert "\x1b" not in printed
 

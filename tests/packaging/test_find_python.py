@@ -31,52 +31,43 @@ def find_python(folder: Path, **environment: str) -> subprocess.CompletedProcess
     )
 
 
-def test_the_newest_that_can_make_environments_is_taken(tmp_path: Path) -> None:
-    """A newer Python without ensurepip (Debian without python3-venv) gives way to an older whole one."""
-    python(tmp_path / "python3.13", whole=False)
-    python(tmp_path / "python3.12")
-    python(tmp_path / "python3.11")
-
-    assert find_python(tmp_path).stdout == "python3.12\n"
+OLD, CUT = {"old": True}, {"whole": False}
+OWN = ".venv/bin/python"
 
 
-def test_one_without_ensurepip_is_better_than_none(tmp_path: Path) -> None:
-    """The set-up has other ways to get pip: a cut-down Python is still taken."""
-    python(tmp_path / "python3", whole=False)
+@pytest.mark.parametrize(
+    ("pythons", "taken"),
+    [
+        pytest.param(
+            {"python3.13": CUT, "python3.12": {}, "python3.11": {}},
+            "python3.12",
+            id="the newest that can make environments: Debian without python3-venv cannot",
+        ),
+        pytest.param({"python3": CUT}, "python3", id="one without ensurepip is better than none"),
+        pytest.param({OWN: CUT, "python3.13": {}}, OWN, id="a checkout keeps its environment's own"),
+        pytest.param({"python3": OLD | {"speaks": True}}, "python3", id="an old one says what is missing"),
+    ],
+)
+def test_the_best_python_is_taken(tmp_path: Path, pythons: dict[str, dict[str, bool]], taken: str) -> None:
+    """New enough, whole, and the checkout's own first."""
+    for name, kind in pythons.items():
+        python(tmp_path / name, **kind)
 
-    assert find_python(tmp_path).stdout == "python3\n"
+    assert find_python(tmp_path).stdout == f"{taken}\n"
 
 
-def test_the_environment_s_own_python_is_kept(tmp_path: Path) -> None:
-    """A checkout with a virtual environment keeps its Python, however pip got into it."""
-    python(tmp_path / ".venv" / "bin" / "python", whole=False)
-    python(tmp_path / "python3.13")
-
-    assert find_python(tmp_path).stdout == ".venv/bin/python\n"
-
-
-@pytest.mark.parametrize("named", ["python3.10", "python9"])
-def test_a_named_python_that_does_not_fit_is_refused(tmp_path: Path, named: str) -> None:
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [({}, "apt-get install"), *(({"PYTHON": name}, f"PYTHON={name}") for name in ("python3.10", "python9"))],
+)
+def test_without_a_python_that_fits_the_way_out_is_named(
+    tmp_path: Path, environment: dict[str, str], told: str
+) -> None:
     """PYTHON is the user's word: it is used or refused, never replaced."""
     python(tmp_path / "python3.10", old=True)
-    python(tmp_path / "python3.12")
-    done = find_python(tmp_path, PYTHON=named)
+    if environment:
+        python(tmp_path / "python3.12")
+    done = find_python(tmp_path, **environment)
 
     assert (done.returncode, done.stdout) == (4, "")
-    assert f"PYTHON={named}" in done.stderr
-
-
-def test_no_python_is_reported_with_the_way_out(tmp_path: Path) -> None:
-    """Only an old Python: one sentence says what is needed, another how to get it."""
-    python(tmp_path / "python3", old=True)
-    done = find_python(tmp_path)
-
-    assert done.returncode == 4
-    assert "apt-get install" in done.stderr
-
-
-def test_an_old_python_is_taken_to_say_what_is_missing(tmp_path: Path) -> None:
-    """Set-up runs on it, and tells all obstacles at once: the Python is one of them."""
-    python(tmp_path / "python3", old=True, speaks=True)
-
-    assert find_python(tmp_path).stdout == "python3\n"
+    assert told in done.stderr

@@ -149,21 +149,15 @@ def test_a_lab_program_that_does_not_run_is_not_taken_for_built(tmp_path: Path) 
     assert not program.exists()
 
 
-def test_running_needs_half_the_packages_and_none_of_the_tests() -> None:
-    """`make setup` installs what running needs; `make setup-dev` adds to it."""
+def test_set_up_for_running_keeps_what_development_added() -> None:
+    """Running needs half the packages; `make demo` in a developer's checkout takes no tests away."""
     lean, whole = wanted_stamp(dev=False, have={}), wanted_stamp(dev=True, have={})
 
     assert locks(lean) == RUN_LOCKS
     assert locks(whole) == (*RUN_LOCKS, *DEV_LOCKS)
     assert number_of_packages(*locks(lean)) <= number_of_packages(*locks(whole)) / 1.8
-
-
-def test_set_up_for_running_keeps_what_development_added() -> None:
-    """`make demo` in a developer's checkout finds all as it should be, and takes no tests away."""
-    whole = wanted_stamp(dev=True, have={})
-
     assert wanted_stamp(dev=False, have=whole) == whole
-    assert wanted_stamp(dev=True, have=wanted_stamp(dev=False, have={})) == whole
+    assert wanted_stamp(dev=True, have=lean) == whole
 
 
 def test_a_named_driver_that_does_not_load_is_refused_and_nothing_else_installed(

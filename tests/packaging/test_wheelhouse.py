@@ -47,28 +47,15 @@ def _install(folder: Path, *arguments: str, path: str | None = None) -> subproce
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-def test_a_damaged_archive_is_not_installed(archive: Path, tmp_path: Path) -> None:
-    """Before anything is written."""
-    (archive / "SHA256SUMS").write_text("0" * 64 + "  install\n")
-    done = _install(archive, str(tmp_path / "vnuma"))
-
-    assert done.returncode == 4
-    assert "damaged" in done.stderr
-    assert not (tmp_path / "vnuma").exists()
-
-
-def test_another_python_is_named(archive: Path, tmp_path: Path) -> None:
-    """The wheels are for one version of Python."""
-    other = archive.rename(archive.with_name("vnuma-0.2.0-offline-py39-x86_64"))
-    done = _install(other, str(tmp_path / "vnuma"))
-
-    assert done.returncode == 4
-    assert "Python 3.9 is needed" in done.stderr
-
-
-def test_without_a_folder_the_script_says_what_to_name(archive: Path) -> None:
-    """And with which example."""
-    done = _install(archive)
+@pytest.mark.parametrize("wrong", ["damaged", "Python 3.9 is needed", "./install"])
+def test_what_lacks_is_named_before_anything_is_written(archive: Path, tmp_path: Path, wrong: str) -> None:
+    """A damaged archive; wheels of another Python; no folder to install to, with an example."""
+    if wrong == "damaged":
+        (archive / "SHA256SUMS").write_text("0" * 64 + "  install\n")
+    if wrong.startswith("Python"):
+        archive = archive.rename(archive.with_name("vnuma-0.2.0-offline-py39-x86_64"))
+    done = _install(archive, *([] if wrong == "./install" else [str(tmp_path / "vnuma")]))
 
     assert done.returncode != 0
-    assert "./install" in done.stderr
+    assert wrong in done.stderr
+    assert not (tmp_path / "vnuma").exists()

@@ -96,28 +96,22 @@ def test_a_foreign_database_is_refused(tmp_path: Path, lab: LabFactory) -> None:
 
 
 def test_the_benchmark_returns_its_timings(tmp_path: Path, lab: LabFactory) -> None:
-    """One timing for each size, form and iteration, with the rows that the query must give."""
+    """One for each size, form and iteration, with the rows that the query must give; in check mode none."""
     workload = {"sizes": [10, 20], "forms": ["client", "server"]}
-    roles: dict[str, dict[str, Any]] = {
-        "sql_dataset": SMALL,
-        "sql_benchmark": {"sql_benchmark_workload": workload, "sql_benchmark_iterations": 2},
-    }
+    benchmark = {"sql_benchmark_workload": workload, "sql_benchmark_iterations": 2}
+    steps = [
+        Step("sql_benchmark", benchmark, True),
+        Step("sql_dataset", SMALL),
+        Step("sql_benchmark", benchmark),
+    ]
 
-    ended = play_roles(tmp_path, write_inventory(tmp_path, lab()), roles)
+    ended = play_each(tmp_path, write_inventory(tmp_path, lab()), steps)
 
-    assert ended.code == 0, ended.text
-    result = ended.only("sql_benchmark")
-    assert not result.changed
+    checked, result = ended.all("sql_benchmark")
+    assert (checked["timings"], result.changed) == ([], False)
     timings = result["timings"]
     assert {(t["size"], t["form"], t["iteration"]) for t in timings} == {
         (size, form, iteration) for size in (10, 20) for form in ("client", "server") for iteration in (1, 2)
     }
     assert {t["rows"] for t in timings} == {100, 400}
     assert all(t["elapsed_ms"] >= 0 and t["client_ms"] > 0 for t in timings)
-
-
-def test_check_mode_measures_nothing(tmp_path: Path, lab: LabFactory) -> None:
-    """No dataset is needed for that."""
-    ended = play_roles(tmp_path, write_inventory(tmp_path, lab()), {"sql_benchmark": {}}, "--check")
-
-    assert ended.only("sql_benchmark")["timings"] == []

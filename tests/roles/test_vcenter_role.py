@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma_here
 from tests.support.playbook import Played, play
 from tests.support.site import write_inventory
 from tests.vsphere.support import vcenter_of
@@ -34,7 +33,6 @@ def test_check_apply_apply_again(lab: LabFactory, tmp_path: Path) -> None:
     checked = play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", "--check", *extra).only("vcenter_role")
     assert checked.changed
     assert checked["changes"]["privileges"] == sorted(wanted)
-    assert "VirtualMachine.Config.Resource missing on sql16" in vnuma_here("doctor", "-i", inventory).out
 
     given = play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", *extra).only("vcenter_role")
     assert given.changed
@@ -42,7 +40,6 @@ def test_check_apply_apply_again(lab: LabFactory, tmp_path: Path) -> None:
     with connect(vcenter_of(running, user=STUDY)) as session:
         assert missing_privileges(session, find_vm(session, "sql16"), wanted) == ()
         assert missing_privileges(session, find_vm(session, "other"), wanted) == wanted
-    assert f"privilege   all {len(wanted)} " in vnuma_here("doctor", "-i", inventory).out
 
     assert not play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", *extra).only("vcenter_role").changed
 

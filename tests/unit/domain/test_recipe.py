@@ -140,7 +140,7 @@ def test_a_node_size_that_the_vm_keeps_must_fit_the_arm_too() -> None:
     """The arm does not mention it, and the VM would not power on all the same."""
     vm = replace(vm_of(coresPerNumaNode=6, autoCoresPerNumaNode=False), hardware_version=20)
     with pytest.raises(ArmImpossible) as refused:
-        desired_settings(Arm.model_validate({"topology": "2x8"}), vm, host_of(release="8.0.3"))
+        desired_settings(Arm.model_validate({"topology": "8x2"}), vm, host_of(release="8.0.3"))
     assert refused.value.rule == "T13"
 
 

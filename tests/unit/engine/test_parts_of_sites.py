@@ -243,7 +243,8 @@ def test_the_last_process_settles_the_run(store: Store, run: Run, leased: Leased
 
 @pytest.mark.parametrize("done", [[lives], [stop, controller]], ids=["another works there", "the run stops"])
 def test_a_part_has_one_process(store: Store, run: Run, done: list[Any]) -> None:
-    """Neither beside another one, nor while the run is being stopped."""
+    """Neither beside another one, nor while the run is being stopped; the part is the run as seen there."""
+    assert part_at_site(store, run, SITE).site == SITE
     for step in done:
         step(store, run)
     with store.read() as connection:
