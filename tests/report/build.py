@@ -241,24 +241,12 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
         token,
         intended=arm.model_dump(mode="json"),
         change=[{"setting": "numCoresPerSocket", "before": 4, "after": arm.topology.cores_per_socket}],
-        predicted={
-            "vnuma_nodes": prediction.vnuma_nodes,
-            "node_sizes": list(prediction.node_sizes),
-            "alternatives": list(prediction.alternatives),
-            "sql_cpu_nodes": prediction.sql_cpu_nodes,
-            "confidence": prediction.confidence,
-            "because": prediction.because,
-        },
+        predicted={name: getattr(prediction, name) for name in PREDICTED},
     )
     attempts.save_effective(conn, attempt, token, effective_document(arm.topology.sockets, prediction))
     plan = {
-        "query_hash": "0x1",
-        "query_plan_hash": "0x1",
-        "degree_of_parallelism": 1,
-        "execution_modes": ["Row"],
-        "operators": [],
-        "spools": [],
-        "xml": "<ShowPlanXML/>",
+        **{"query_hash": "0x1", "query_plan_hash": "0x1", "degree_of_parallelism": 1},
+        **{"execution_modes": ["Row"], "operators": [], "spools": [], "xml": "<ShowPlanXML/>"},
     }
     seen = {
         "boot": boot_document(),
@@ -339,41 +327,26 @@ def settings(cores_per_socket: int) -> dict[str, Any]:
 
 def effective_document(sockets: int, prediction: Prediction) -> dict[str, Any]:
     """What a boot showed: as predicted."""
-    nodes: list[dict[str, Any]] = []
-    for memory_node, size in enumerate(prediction.node_sizes):
-        left = size
-        while left > 0:
-            nodes.append(
-                {
-                    "node_id": len(nodes),
-                    "memory_node_id": memory_node,
-                    "online_schedulers": min(8, left),
-                    "state": "ONLINE",
-                }
-            )
-            left -= 8
+    split = [
+        (memory, min(8, size - at))
+        for memory, size in enumerate(prediction.node_sizes)
+        for at in range(0, size, 8)
+    ]
+    nodes = [
+        {"node_id": number, "memory_node_id": memory, "online_schedulers": online, "state": "ONLINE"}
+        for number, (memory, online) in enumerate(split)
+    ]
+    count, sizes = prediction.vnuma_nodes, list(prediction.node_sizes)
     return {
         "vsphere": settings(16 // sockets),
         "guest": {
-            "vcpus": 16,
-            "sockets": sockets,
-            "cores_per_socket": 16 // sockets,
-            "numa_nodes": prediction.vnuma_nodes,
-            "sql_cpu_nodes": len(nodes),
-            "soft_numa": "ON",
-            "nodes": nodes,
-            "visible_online": 16,
-            "visible_offline": 0,
-            "memory_node_kb": {},
-            "xtp_pages_kb": {},
+            **{"vcpus": 16, "sockets": sockets, "cores_per_socket": 16 // sockets},
+            **{"numa_nodes": count, "sql_cpu_nodes": len(nodes), "soft_numa": "ON", "nodes": nodes},
+            **{"visible_online": 16, "visible_offline": 0, "memory_node_kb": {}, "xtp_pages_kb": {}},
         },
         "log": {
-            "source": "host",
-            "not_evaluated": None,
-            "vnuma_nodes": prediction.vnuma_nodes,
-            "node_sizes": list(prediction.node_sizes),
-            "physical_domains": prediction.vnuma_nodes,
-            "physical_sizes": list(prediction.node_sizes),
+            **{"source": "host", "not_evaluated": None, "vnuma_nodes": count, "node_sizes": sizes},
+            **{"physical_domains": count, "physical_sizes": sizes},
         },
         "mismatches": [],
         "not_evaluated": [],
@@ -382,21 +355,11 @@ def effective_document(sockets: int, prediction: Prediction) -> dict[str, Any]:
 
 def host_document(story: Story) -> dict[str, Any]:
     """The host."""
-    nodes = [
-        {"id": 0, "cpus": list(range(32)), "memory_mb": 98_304},
-        {"id": 1, "cpus": list(range(32, 64)), "memory_mb": 98_304},
-    ]
+    nodes = [{"id": n, "cpus": list(range(32 * n, 32 * n + 32)), "memory_mb": 98_304} for n in (0, 1)]
     return {
-        "name": story.host,
-        "esxi": story.esxi,
-        "model": "HP ProLiant DL380 Gen9",
-        "cpu": "Intel(R) Xeon(R) CPU E5-2698 v3 @ 2.30GHz",
-        "bios": "P89",
-        "packages": 2,
-        "cores": 32,
-        "threads": 64,
-        "memory_mb": 196_608,
-        "numa_nodes": nodes,
+        **{"name": story.host, "esxi": story.esxi, "model": "HP ProLiant DL380 Gen9", "bios": "P89"},
+        **{"cpu": "Intel(R) Xeon(R) CPU E5-2698 v3 @ 2.30GHz", "packages": 2, "cores": 32, "threads": 64},
+        **{"memory_mb": 196_608, "numa_nodes": nodes},
     }
 
 
@@ -415,40 +378,29 @@ def vm_document(name: str) -> dict[str, Any]:
 def boot_document() -> dict[str, Any]:
     """SQL Server after a boot."""
     server = {
-        "version": "15.0.4355.3",
-        "version_text": "Microsoft SQL Server 2019 (RTM-CU25)",
-        "edition": "Developer Edition (64-bit)",
-        "collation": "SQL_Latin1_General_CP1_CI_AS",
-        "max_dop": 0,
-        "max_server_memory_mb": 57_344,
-        "soft_numa": "ON",
-        "memory_model": "LOCK_PAGES",
-        "cpu_count": 16,
-        "scheduler_count": 16,
-        "trace_flags": [],
+        **{"version": "15.0.4355.3", "version_text": "Microsoft SQL Server 2019 (RTM-CU25)"},
+        **{"edition": "Developer Edition (64-bit)", "collation": "SQL_Latin1_General_CP1_CI_AS"},
+        **{"max_dop": 0, "max_server_memory_mb": 57_344, "soft_numa": "ON", "memory_model": "LOCK_PAGES"},
+        **{"cpu_count": 16, "scheduler_count": 16, "trace_flags": []},
     }
-    return {
-        "server": server,
-        "ready": {"uptime_s": 61.0, "waited_s": 4.2, "attempts": 3, "quietness": {"quiet": True}},
-    }
+    ready = {"uptime_s": 61.0, "waited_s": 4.2, "attempts": 3, "quietness": {"quiet": True}}
+    return {"server": server, "ready": ready}
 
 
 def dataset_document() -> dict[str, Any]:
     """The dataset."""
+    tables = {
+        "Production.TransactionHistory": {"rows": 113_443, "checksum": 1234},
+        "Sales.SalesOrderDetail": {"rows": 121_317, "checksum": 5678},
+    }
     return {
-        "database": "vnuma_study",
-        "source": "generated",
-        "durability": "SCHEMA_ONLY",
-        "generated": True,
-        "changed": False,
-        "tables": {
-            "Production.TransactionHistory": {"rows": 113_443, "checksum": 1234},
-            "Sales.SalesOrderDetail": {"rows": 121_317, "checksum": 5678},
-        },
+        **{"database": "vnuma_study", "source": "generated", "durability": "SCHEMA_ONLY"},
+        **{"generated": True, "changed": False, "tables": tables},
     }
 
 
 LABELS = ("1x16", "1x16 (A/A)", *ARMS[1:])
+PREDICTED = ("vnuma_nodes", "node_sizes", "alternatives", "sql_cpu_nodes", "confidence", "because")
 
 
 def g1(label: str, block: int, size: int, form: str) -> float:

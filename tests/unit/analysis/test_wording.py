@@ -59,6 +59,7 @@ def test_at_least_is_true_of_the_percentage_shown(low: float, high: float, said:
 
 
 HELD = "Verdict withheld: "
+OPEN = "undecided: +0.4% (-0.2 to 1.0)"
 ODD = {"boots": 8, "odd_boots": (1.11, 1.092)}
 
 
@@ -107,6 +108,11 @@ ODD = {"boots": 8, "odd_boots": (1.11, 1.092)}
             _verdict(Label.SLOWER, 0.4, 0.2, 0.6, **ODD),
             "slower by 0.4% (0.2 to 0.6)",
             "; 2 of 8 boots stand apart (+11.0%, +9.2%)",
+        ),
+        (
+            _verdict(Label.UNDECIDED, 0.4, -0.2, 1.0, odd_boots=(1.055,), other_boots=7, others=1.0003),
+            f"{OPEN}; 1 of 8 boots stands apart (+5.5%), the 7 other blocks give +0.0%",
+            "",
         ),
         (
             _verdict(Label.SLOWER, 0.4, 0.2, 0.6, reference_odd_boots=(1.11,)),
