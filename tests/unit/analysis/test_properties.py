@@ -34,17 +34,11 @@ def times(draw: st.DrawFn) -> FloatArray:
 def _figures(comparison: Comparison) -> list[float]:
     figures: list[float] = []
     for contrast in comparison.contrasts:
-        assert contrast.inference is not None
         i = contrast.inference
+        assert i is not None
         assert i.adjusted_p is not None
-        figures += [
-            contrast.ratio or 0,
-            i.se,
-            i.adjusted_p,
-            i.interval.low,
-            i.interval.high,
-            i.equivalence.low,
-        ]
+        limits = (i.interval.low, i.interval.high, i.equivalence.low)
+        figures += [contrast.ratio or 0, i.se, i.adjusted_p, *limits]
     return figures
 
 
@@ -161,10 +155,8 @@ def test_time_and_throughput_give_the_same_words(ms: FloatArray) -> None:
     for one, other in zip(slow.arms, fast.arms, strict=True):
         assert one.verdict.interval is not None
         assert other.verdict.interval is not None
-        assert (other.verdict.label, other.verdict.beyond_margin) == (
-            one.verdict.label,
-            one.verdict.beyond_margin,
-        )
+        words = [(item.verdict.label, item.verdict.beyond_margin) for item in (one, other)]
+        assert words[0] == words[1]
         assert other.verdict.interval.low == pytest.approx(1 / one.verdict.interval.high)
         assert other.verdict.interval.high == pytest.approx(1 / one.verdict.interval.low)
     assert isinstance(slow.growth, tuple)
