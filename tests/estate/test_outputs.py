@@ -121,6 +121,14 @@ def test_csv_has_a_line_for_each_vm_that_is_not_as_designed(drifted: CheckResult
     assert len({row["source"] for row in rows}) == 1
 
 
+def test_drift_is_on_the_screen_and_in_markdown(drifted: CheckResult) -> None:
+    """Each setting with both values; VMs of one side, and those that were not compared, by their names."""
+    screen = "\n".join(line for line, _ in as_text.lines(drifted))
+    for text in (screen, as_markdown.as_markdown(drifted)):
+        assert re.findall(r"(\w+) is (\d), designed (\d)", text) == [DIFFERS]
+        assert {"sql-c", "web"} <= set(re.findall(r"sql-c|web", text))
+
+
 def test_a_cluster_is_found_once_with_its_worst(tmp_path: Path) -> None:
     """Hosts differ: a VM that gets other nodes on each makes a warning, which hides the note for another."""
     table = tmp_path / "design.csv"

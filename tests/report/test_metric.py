@@ -181,6 +181,7 @@ def test_other_figures_fit_the_terminal(calls: LoadedRun, width: int) -> None:
 
     assert max(map(len, text.splitlines())) <= width
     assert len(re.findall(r"\b4\.8\d*", text)) >= 2
+    assert re.search(r"^  500 2x8: 4\.8", as_text(calls, 40), re.MULTILINE)
 
 
 def test_other_figures_have_unit_direction_and_a_published_ratio(measured: Load) -> None:
@@ -232,14 +233,15 @@ def test_a_throughput_that_falls_with_its_load_is_marked_where_boots_show_it(
     measured: Load, blocks: int, negative: tuple[int, ...], reason: str | None
 ) -> None:
     """Over sizes in each arm; four boots are too few for the mark, however large the loss."""
-    curves = Results.model_validate_json(
-        as_json(measured(Story(text=calls_text(blocks=blocks), ms=falling)))
-    ).scaling
+    run = measured(Story(text=calls_text(blocks=blocks), ms=falling))
+    curves = Results.model_validate_json(as_json(run)).scaling
     told = {(one.over, one.peak, one.lower, one.negative) for one in curves if one.at != "1x16"}
 
     assert {curve.at for curve in curves} == set(ARMS)
     assert told == {("connections", 500, (1000,), negative)}
     assert {one.reason or None for one in curves if one.at == "2x8"} == {reason}
+    marks = re.findall(r"(negative scaling|lower) at 1,000 connections", " ".join(as_text(run).split()))
+    assert marks[-1:] == (["negative scaling"] if negative else ["lower"])
 
 
 def test_growth_waits_and_other_figures_are_tables_for_files(calls: LoadedRun) -> None:
