@@ -46,7 +46,8 @@ docs: setup-dev  ## the site of docs/, into build/site; a broken link fails
 	@echo "build/site/index.html; without its what-if page's Python (make what-if); with its search: python3 -m http.server -d build/site --bind 127.0.0.1"
 
 what-if: docs  ## the same site with the what-if page's Python, from npm and PyPI
-	$(BIN)/python -m tools.what_if build/site/what-if/runtime
+	@$(BIN)/python -m tools.what_if build/site/what-if/runtime
+	@echo "build/site/what-if/ answers: copy build/site to any web server, or serve it as above"
 
 lint: setup-dev lint-python lint-yaml lint-ansible  ## ruff, mypy, yamllint, ansible-lint
 
