@@ -100,8 +100,7 @@ def _cells(found: Findings) -> Iterator[Caution]:
         yield Caution(
             "cells_missing",
             f"Cells in started blocks without a result: {len(found.cells.missing)}.",
-            "The run repeats them inside their blocks; resume it if it stopped. Until then the fit works "
-            "without them.",
+            "A resumed run repeats those that have attempts left; the fit works without the others.",
         )
     if found.cells.blocks_not_begun and found.design.stop == "blocks":
         yield Caution(
@@ -179,12 +178,15 @@ def _checks(found: Findings) -> Iterator[Caution]:
                 "The sentinel, a query that no arm should change, drifted during the run.",
                 "The host itself was not steady: check its load and power policy, then repeat.",
             )
-    if isinstance(found.first, FirstIteration) and found.first.alarm:
-        behind = math.expm1(worsening(math.log(found.first.ratio), found.measure.better)) * 100
+    first = found.first
+    if not isinstance(first, FirstIteration):
+        return
+    behind = math.expm1(worsening(math.log(first.ratio), found.measure.better)) * 100
+    if first.alarm and behind >= 0.05:  # it is shown with one decimal
         yield Caution(
             "first_iteration",
             f"The first timed iteration is slower than the rest by {behind:.1f}%.",
-            "Add a warm-up: design.warmups.",
+            "Add a warm-up: raise design.warmups.",
         )
 
 

@@ -370,7 +370,7 @@ def _resume(
         say(_by_hand(row.name, where), sys.stderr)
         return
     notifier = Notifier(*channels)
-    say(f"Found     {row.name} was {row.state}: {what_it_did(progress)}", sys.stderr)
+    say(f"Found     {row.name}, {row.state}: {what_it_did(progress)}", sys.stderr)
     say(f"Keeps     {progress.valid} valid cells of {progress.total}", sys.stderr)
     here = of_site(targets, None)
     run_to_end(SupervisedRun(opened, store_url(url), continued, parsed, here, where), follow, notifier)

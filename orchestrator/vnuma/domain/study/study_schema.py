@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from inspect import cleandoc
 from typing import Any
 
@@ -33,7 +34,7 @@ def _sections() -> tuple[tuple[str, type[BaseModel]], ...]:
         ("all_arms", ArmSettings),
         ("affinity: a mapping", PhysicalCores),
         ("design", Design),
-        *((f"workload: {name}", kind) for name, kind in shipped().items()),
+        *(section for name, kind in shipped().items() for section in _of_workload(name, kind)),
         ("dataset", Dataset),
         ("power", Power),
         ("quiet", Quiet),
@@ -42,6 +43,14 @@ def _sections() -> tuple[tuple[str, type[BaseModel]], ...]:
         ("allowed_hours", AllowedHours),
         ("published", Published),
     )
+
+
+def _of_workload(name: str, kind: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """A workload's fields, then those of each field that is a mapping of its own."""
+    yield f"workload: {name}", kind
+    for field, info in kind.model_fields.items():
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield f"workload: {name}, {field}", info.annotation
 
 
 def json_schema() -> str:

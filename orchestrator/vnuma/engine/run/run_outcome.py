@@ -118,7 +118,13 @@ def _missing(progress: Progress) -> CellsMissing:
     what = f"{run}: {progress.total - progress.valid} of {progress.total} cells have no valid attempt."
     whys = {vm.name: (vm.lasting.detail or "").partition("\n") for vm in progress.vms if vm.lasting}
     if not whys:
-        return CellsMissing(what, fix=f"vnuma results {run} shows why; {again} uses the remaining attempts.")
+        left = progress.done < progress.total or progress.unplanned
+        then = (
+            f"{again} uses the remaining attempts."
+            if left
+            else "No attempts are left: correct the cause, then start a new run."
+        )
+        return CellsMissing(what, fix=f"vnuma results {run} shows why. {then}")
     ends = [
         f"{name} got no further cell, because each would end in the same way: {why}"
         for name, (why, _, _) in whys.items()

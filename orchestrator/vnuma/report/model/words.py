@@ -143,7 +143,8 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     text = " ".join(_against(rest, reference, fastest=fastest, told=bool(not_yet) and not recommended))
     if text:
         pieces.append((f" {text}" if pieces else text, not pieces))
-        pieces.append((" In brackets: 95% intervals.", False))
+        if any(arm.verdict.label is not Label.TOO_FEW and not arm.verdict.withheld for arm in rest):
+            pieces.append((" In brackets: 95% intervals.", False))
     alone = [item for item in analysis.differing_sizes if item.arm != control]
     if alone:
         pieces.append((f" {differing_sizes_sentence(alone, loaded.result.design.size_word)}", False))

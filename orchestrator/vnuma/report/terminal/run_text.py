@@ -150,7 +150,7 @@ def _heading(loaded: LoadedRun, width: int) -> str:
     if loaded.partial:
         lines.append(f"The run is still going: {words.progress_words(loaded)}; figures will change.")
     elif str(loaded.run.state) != "finished":
-        lines.append(f"The run is {loaded.run.state}: {words.progress_words(loaded)}.")
+        lines.append(f"Run {loaded.run.state}: {words.progress_words(loaded)}.")
     return "\n".join(lines)
 
 

@@ -17,7 +17,14 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from vnuma.domain.workloads.metric import Better, Metric
-from vnuma.domain.workloads.settings import GuestPart, Problem, Size, WorkloadContext, WorkloadSettings
+from vnuma.domain.workloads.settings import (
+    GuestPart,
+    Problem,
+    Seconds,
+    Size,
+    WorkloadContext,
+    WorkloadSettings,
+)
 from vnuma.words.validation import Strict
 
 UNIT = "unit"
@@ -216,6 +223,7 @@ class Command(WorkloadSettings):
             "run Windows, and needs no shell."
         ),
     )
+    lasts_s: Seconds = Field(default=60, description="How long one run takes, for the plan's hours.")
     files: tuple[Place, ...] = Field(
         default=(), description="Files that must exist there; vnuma copies nothing."
     )
@@ -246,6 +254,10 @@ class Command(WorkloadSettings):
     def client_host(self) -> str | None:
         """The host where it runs; None: the guest."""
         return self.client
+
+    def assumed_seconds(self, size: int, form: str) -> float:
+        """As the study says."""
+        return self.lasts_s
 
     def metric(self, form: str) -> Metric:
         """The figure."""
