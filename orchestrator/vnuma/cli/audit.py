@@ -104,7 +104,8 @@ def verify(
         echo_json(document)
     else:
         lines = f"{counted(len(found.hashes), 'line')}; the last has hash {last}"
-        say(f"Checked   {found.path}: {lines}" if last else "No audit log yet.")
+        none = f"Checked   {found.path}: no line in it" if found.path.exists() else "No audit log yet."
+        say(f"Checked   {found.path}: {lines}" if last else none)
         if found.earlier:
             say(f"Note      {counted(found.earlier, 'line')} are older than this store.")
         if found.only_in_store is not None and not problem:

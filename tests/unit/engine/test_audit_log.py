@@ -305,6 +305,18 @@ def test_a_change_that_is_made_after_a_killed_try_is_intact(tmp_path: Path) -> N
     assert (found.problem, len(found.unfinished), len(found.lines)) == (None, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("text", "intact"), [(b"{", True), (b'{"at": "2026', True), (b"any other file", False)]
+)
+def test_a_file_without_a_finished_line_is_intact_only_as_a_begun_log(
+    tmp_path: Path, text: bytes, intact: bool
+) -> None:
+    """A process may be killed at any byte; what is no log at all never passes as one."""
+    (tmp_path / "log").write_bytes(text)
+
+    assert (verify_file(tmp_path / "log").problem is None) is intact
+
+
 OUTCOMES: list[tuple[Exception | None, str, int]] = [
     (None, "made", 1),
     (ZeroDivisionError("its process ended"), "intended", 1),  # it has no second line

@@ -276,7 +276,9 @@ def _chained(lines: Iterable[bytes]) -> Iterator[Stored]:
         *before, last = [_document(text) for text in raw.split(_BEGIN)[1:]] or [{}]
         unfinished, line = tuple(filter(None, map(_line_of, before))), _line_of(last)
         if not raw.endswith(b"\n"):
-            yield Stored(None, None, (*unfinished, *([line] if line else [])))
+            ours = raw.startswith(_BEGIN[:1])  # a process was killed while it wrote
+            problem = None if ours else f"line {number} is not a line of this version's audit log"
+            yield Stored(None, None, (*unfinished, *([line] if line else [])), problem)
             return
         cut |= {_change_of(one) for one in unfinished if one.outcome == "intended"}
         problem = None
