@@ -137,7 +137,7 @@ def plan_target(context: VmContext, choice: Choice = "refuse") -> Restored:
     plan = Restored(context.vm.name)
     if context.target.vcenter:
         source = source_in_store(context, choice)
-        now = None if _restored_before(context) else facts_now(source, context.target)
+        now = None if _restored_before(context, choice) else facts_now(source, context.target)
         plan = source.plan(now, context.target) if now else plan
     edits = guest_edits(context, choice).values() if has_guest(context) else ()
     return replace(plan, changes=(*plan.changes, *edits))
@@ -195,7 +195,7 @@ def _restore_both(held: VmContext, choice: Choice, say: Say) -> Restored:
     journal = replace(journal_of(held), on_store_error=lambda _: None)
     done = Restored(held.vm.name)
     if held.target.vcenter:
-        done = _restored_before(held) or _restore_shaped(held, choice, say, journal)
+        done = _restored_before(held, choice) or _restore_shaped(held, choice, say, journal)
     if done.lab_ended or not has_guest(held):
         return done
     if held.target.vcenter is None:
@@ -224,14 +224,16 @@ def _note_restored(held: VmContext, done: Restored) -> None:
         facts.add_vm_facts(connection, held.vm.id, _VM_RESTORED, {"vm": noted})
 
 
-def _restored_before(held: VmContext) -> Restored | None:
-    """The VM as an earlier restore left it; None if there was none since the run's last attempt at a cell."""
+def _restored_before(held: VmContext, choice: Choice) -> Restored | None:
+    """The VM as an earlier restore left it; None if a run has marked or changed it since, or if a person has
+    chosen what becomes of it.
+    """
     noted = latest(held.store, held.run, held.vm, _VM_RESTORED)
-    if noted is None or noted["after"] != _last_attempt(held):
+    if noted is None or noted["after"] != _last_attempt(held) or choice != "refuse":
         return None
-    now = facts_now(source_in_store(held, "refuse"), held.target)
+    now = facts_now(source_in_store(held, choice), held.target)
     settings = int(str(noted["settings"]))
-    return Restored(held.vm.name, settings, settings, now.power) if now else None
+    return Restored(held.vm.name, settings, settings, now.power) if now and now.lease is None else None
 
 
 def _last_attempt(held: VmContext) -> int:
