@@ -165,13 +165,19 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
     """Before anything runs."""
     inventory = tmp_path / "hosts.yml"
     local = {"ansible_connection": "local"}
-    inventory.write_text(json.dumps({"all": {"hosts": {"localhost": local, "driver": local}}}), "utf-8")
+    hosts = {"localhost": local, "driver": local, "windows": {"ansible_host": "127.0.0.1", "ansible_port": 1}}
+    inventory.write_text(json.dumps({"all": {"hosts": hosts}}), "utf-8")
     ours = {"run": ["no-such-bench"], "files": ["/no/such/file"]}
 
     missing = vnuma("plan", study(tmp_path, ours), "-i", inventory)
     client = vnuma("plan", study(tmp_path, {"run": ["true"], "client": "driver"}), "-i", inventory)
+    loaded = {"run": ["true"], "client": "driver"}
+    guest = vnuma("plan", study(tmp_path, loaded, vm="windows"), "-i", inventory)
+    unknown = vnuma("plan", study(tmp_path, {**loaded, "client": "drivre"}), "-i", inventory)
 
     assert missing.code == client.code == 5
+    assert (guest.code, "guest: sql_server" in " ".join(guest.text.split())) == (4, True)
+    assert (unknown.code, "Did you mean driver?" in unknown.text) == (3, True)
     assert "has no /no/such/file" in " ".join(missing.text.split())
     assert "has no no-such-bench" in " ".join(missing.text.split())
     assert "driver is this machine" in " ".join(client.text.split())

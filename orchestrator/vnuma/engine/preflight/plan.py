@@ -43,7 +43,7 @@ from vnuma.engine.preflight.preflight import (
     vm_findings,
     workload_findings,
 )
-from vnuma.errors import ArmImpossible
+from vnuma.errors import ArmImpossible, MachineUnreachable
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
@@ -313,7 +313,13 @@ def plan_all(
     on = {name: one for name, one in targets.items() if name not in shapes or _is_on(shapes[name])}
     work, linux, found = study.workload, dict[str, LinuxFacts](), dict[str, list[Finding]]()
     if "shell" in work.needs:
-        linux = linux_facts_of(on, inventory, work)
+        try:
+            linux = linux_facts_of(on, inventory, work)
+        except MachineUnreachable as error:
+            if work.client_host is None:
+                raise
+            other = "If SQL Server shall show the guest's nodes: workload.guest: sql_server."
+            raise MachineUnreachable(error.what, fix=f"{error.fix} {other}") from error
     client = None
     if work.client_host is not None and work.runs_programs:
         require_client(inventory, work.client_host)
