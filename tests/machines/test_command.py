@@ -242,10 +242,11 @@ def test_a_client_loads_a_guest_that_its_sql_server_shows(
     )
     before = settings_now(running, "sql16")
 
-    planned = vnuma("plan", bench, "-i", inventory, "--format", "json")
+    planned = vnuma("plan", bench, "-i", inventory)
     ran = vnuma("run", bench, "-i", inventory)
 
     assert (planned.code, ran.code) == (0, 7), ran.text
+    assert "Before the first boot: echo made" in " ".join(planned.text.split())
     store = open_store(store_url())
     loaded = load_run(store, "latest")
     (vm,) = loaded.vms
@@ -255,8 +256,10 @@ def test_a_client_loads_a_guest_that_its_sql_server_shows(
         written = list(lines(connection, loaded.run.id))
     assert DATABASE not in {edit["setting"] for line in written for edit in line.change}
     assert {line.detail for line in written if line.action == "program"} == {
-        "study_setup: echo made >/var/tmp/bench",
-        "study_teardown: cat /var/tmp/repaired && rm /var/tmp/bench",
+        "study_setup on driver: echo made >/var/tmp/bench",
+        "study_setup on driver ended with exit code 0",
+        "study_teardown on driver: cat /var/tmp/repaired && rm /var/tmp/bench",
+        "study_teardown on driver ended with exit code 1",
     }
     assert settings_now(running, "sql16") == before
 

@@ -31,6 +31,7 @@ def plan_text(study: Study, name: str, plan: TargetPlan, start: str, checks: boo
         "",
         *(_shape_lines(study, plan.shape, plan.boots) if plan.shape else ()),
         *(_guest_lines(study, plan, plan.linux) if plan.linux else ()),
+        *(_programs(study) if study.workload.runs_programs and not plan.linux else ()),
         *([f"When: {study.allowed_hours.words}"] if study.allowed_hours else []),
         "Restored after the last cell, on Ctrl-C, and at the next start if this controller dies.",
         *(_database(study) if "database" in study.workload.needs else ()),
@@ -128,6 +129,11 @@ def _guest_lines(study: Study, plan: TargetPlan, guest: LinuxFacts) -> Iterator[
         measured = [labelled(study, label) for label in study.labels if label not in plan.left_out]
         yield f"Arms     {', '.join(measured)}"
     yield from (f"         {label} is left out: {why}" for label, why in plan.left_out.items())
+    yield from _programs(study)
+
+
+def _programs(study: Study) -> Iterator[str]:
+    """What the workload does there, or on its client."""
     yield f"Runs     {study.workload.summary()}"
     yield from (f"         {sentence}" for sentence in study.workload.steps())
 

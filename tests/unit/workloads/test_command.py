@@ -69,6 +69,9 @@ def test_the_one_figure_is_read(way: Way, output: str, figure: float) -> None:
         (BY_REGEX, "tps = nan\n", "not a number"),
         (BY_REGEX, "tps = 1,23\n", "not a number"),
         (BY_REGEX, "tps = 12.5.1\n", "not a number"),
+        (BY_REGEX, "tps = 0,512\n", "not a number"),
+        ({"regex": r"^tps = (\d+)"}, "tps = 12,345\n", "within a number"),
+        ({"regex": r"^tps = (\d+)"}, "tps = 1.5e5\n", "within a number"),
         (BY_REGEX, "tps = 1e999\n", "not a finite number"),
         (BY_REGEX, "tps = -\n", "not a number"),
         (BY_UNIT, "Triad: 12 1/min\n", "its unit is '1/min', not '1/s'"),
@@ -364,7 +367,14 @@ def test_every_undo_is_tried_and_its_failure_shows_no_secret(tmp_path: Path) -> 
         WORKLOAD.remove(place, COMMAND.model_copy(update={"study_teardown": undo}))
 
     assert (tmp_path / "done").exists()
-    assert place.notes == [f"study_teardown: {one.replace('s3cret', '***')}" for one in undo]
+    assert place.notes == [
+        note
+        for one, code in zip(undo, (1, 0, 2), strict=True)
+        for note in (
+            f"study_teardown: {one.replace('s3cret', '***')}",
+            f"study_teardown ended with exit code {code}",
+        )
+    ]
     assert "s3cret" not in str(caught.value)
     assert "again" in str(caught.value)
 

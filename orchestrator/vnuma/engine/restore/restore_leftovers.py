@@ -433,7 +433,8 @@ def restore_from_log(store: Store, one: Unanswered, wanted: RestoreRequest) -> s
         raise StoreError(f"{unwritten[0].what} {words}; only the audit log is not up to date.")
     if one.inside:
         raise _left_inside(one)
-    if ran := dict.fromkeys(line.detail for line in one.lines if line.action == PROGRAM):
+    noted = [line.detail or "" for line in one.lines if line.action == PROGRAM]
+    if ran := dict.fromkeys(words for words in noted if words.startswith("study_setup")):
         raise NotAtBaseline(
             f"{words}; what the study's programs changed, on {one.vm} or its client, is not undone: "
             f"{'; '.join(map(str, ran))}.",

@@ -120,14 +120,15 @@ def _vm(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 def _server(loaded: LoadedRun, vm: Vm) -> Pairs:
     servers = list(loaded.attempt_facts(vm, "boot", "server").values())
-    maxdops = loaded.study.maxdops
+    hints = ", ".join(str(n) if n else "the server's own" for n in loaded.study.maxdops)
+    has_statements = "database" in loaded.study.workload.needs
     return [
         ("Version", _each(servers, "version")),
         ("Edition", _each(servers, "edition")),
         ("Full version", _each(servers, "version_text")),
         ("Collation", _each(servers, "collation")),
         ("Schedulers", _each(servers, "scheduler_count")),
-        ("MAXDOP in every statement", ", ".join(str(n) if n else "the server's own" for n in maxdops)),
+        *([("MAXDOP in every statement", hints)] if has_statements else []),
         ("MAXDOP of the server", _each(servers, "max_dop")),
         ("max server memory", _each(servers, "max_server_memory_mb", " MB")),
         ("Automatic soft-NUMA", _each(servers, "soft_numa")),

@@ -30,7 +30,9 @@ from vnuma.words.validation import Strict
 UNIT = "unit"
 """The named group of a regular expression that must show the metric's unit."""
 
-_NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+)?(\.\d+)?([eE][+-]?\d+)?")
+_GOES_ON = re.compile(r"[.,]?\d|[eE][+-]?\d")
+"""What continues a number whose beginning a group has matched."""
 _SHOWN = 60
 """Characters of a text that a reason quotes."""
 
@@ -102,9 +104,13 @@ class Figure(Strict):
         for match in pattern.finditer(output):
             if own and match[own] != self.unit:
                 raise Unreadable(f"its unit is {str(match[own])[:_SHOWN]!r}, not {self.unit!r}")
-            (figure,) = (text for at, text in enumerate(match.groups(), start=1) if at != own)
-            if figure is not None:
-                yield figure
+            (at,) = (at for at in range(1, pattern.groups + 1) if at != own)
+            if match[at] is not None:
+                if match[at][-1:].isdigit() and _GOES_ON.match(output, match.end(at)):
+                    raise Unreadable(
+                        f"the group ends within a number: {output[match.start(at) :][:_SHOWN]!r}"
+                    )
+                yield match[at]
 
 
 _TIME = re.compile(r"(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)")

@@ -294,16 +294,25 @@ def _completed(where: Reached, settings: Command, program: Program, what: str) -
     Raises StudySetupFailed or MeasurementFailed unless it ends with 0.
     """
     filled = settings.filled(program)
-    if program in (*settings.study_setup, *settings.study_teardown):
-        where.note(f"{what}: {where.masked(shown(filled))}")
+    noted = program in (*settings.study_setup, *settings.study_teardown)
+    place = f"{what} on {settings.client}" if settings.client else what
+    if noted:
+        where.note(f"{place}: {_masked(where, filled)}")
     done = _run(where, filled, settings.timeout_s, uuid4().hex)
+    if noted:
+        where.note(f"{place} ended with exit code {done.status}")
     try:
         _require_end(done, done.boots[0], settings.timeout_s, (0,), where.masked)
     except Unreadable as why:
         kind = StudySetupFailed if what == "study_setup" else MeasurementFailed
         raise kind(
-            f"workload.{what}: {where.masked(shown(filled))}: {why}.", fix="Run it there by hand."
+            f"workload.{place}: {where.masked(shown(filled))}: {why}.", fix="Run it there by hand."
         ) from None
+
+
+def _masked(where: Reached, program: Program) -> str:
+    """The whole program without secrets; masked before quoting, which would change them."""
+    return where.masked(program) if isinstance(program, str) else join(map(where.masked, program))
 
 
 def _run(where: Reached, program: Program, limit_s: float, part: str) -> Ran:
