@@ -135,6 +135,7 @@ def test_an_iteration_without_a_figure_has_a_reason_and_its_output(tmp_path: Pat
     (sample,) = samples()
     assert (sample.value, sample.elapsed_ms, kept(sample)) == (None, None, "tps = 5\n")
     assert "longer than 3 s" in str(sample.reason)
+    assert "printed last" not in str(sample.reason)  # it did not end by itself
     assert not {"boot", "study"} & {path.name for path in tmp_path.iterdir()}
 
 

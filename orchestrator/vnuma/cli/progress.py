@@ -105,7 +105,9 @@ class LineLog:
             if self._news.is_new("cell", vm.name, (vm.done, vm.last)) and vm.last:
                 label, outcome = vm.last[0]
                 left = f" left={duration(progress.left_s)}" if progress.left_s is not None else ""
-                self._print(f"cell {vm.done}/{vm.total} vm={vm.name} arm={label} {outcome}{left}")
+                told = (vm.note_detail or "").partition("\n")[0] if outcome != "valid" else ""
+                why = f": {told}" if told else ""
+                self._print(f"cell {vm.done}/{vm.total} vm={vm.name} arm={label} {outcome}{left}{why}")
         if time.monotonic() - self._spoke > HEARTBEAT_S:
             busy = "; ".join(
                 f"vm={vm.name} arm={vm.label or '-'} step={vm.step_words}"

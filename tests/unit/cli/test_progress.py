@@ -116,13 +116,19 @@ def test_a_stop_that_was_asked_for_is_shown_with_what_follows() -> None:
 
 
 def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest.CaptureFixture[str]) -> None:
-    """The same state twice is one line."""
+    """The same state twice is one line; a failure has its reason."""
     log = LineLog()
     log.show(Progress(RUN, (VM,), 8))
     log.show(Progress(RUN, (VM,), 8))
+    failed = replace(
+        VM, last=(("4x4", "failed, tried again"),), note_detail="it printed no figure.\n  Fix it."
+    )
+    log.show(Progress(RUN, (failed,), 8))
 
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("cell 17/48 vm=sql16-clone arm=2x8 valid left=15 h 55 min")
+    assert [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()] == [
+        "cell 17/48 vm=sql16-clone arm=2x8 valid left=15 h 55 min",
+        "cell 17/48 vm=sql16-clone arm=4x4 failed, tried again left=15 h 55 min: it printed no figure.",
+    ]
 
 
 def test_a_vm_that_is_restored_says_so_and_not_that_it_stops() -> None:

@@ -400,6 +400,18 @@ def test_a_boot_is_torn_down_while_the_store_is_away(tmp_path: Path) -> None:
     assert (tmp_path / "down").exists()
 
 
+def test_a_program_without_a_figure_shows_its_last_words() -> None:
+    """It may have said why, and ended with 0."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    study = COMMAND.model_copy(update={"run": "echo begun; echo no s3cret table >&2", "client": "driver"})
+    system: Any = Away(settings=study, boot=boot)
+
+    with pytest.raises(MeasurementFailed) as told, WORKLOAD.bench(system) as bench:
+        bench.run(1, "run")
+
+    assert "no *** table" in told.value.what
+
+
 @pytest.mark.parametrize(("proven", "now", "counts"), [("a", "a", True), ("a", "b", False)])
 def test_a_guest_restarted_since_its_proof_has_no_figures(proven: str, now: str, counts: bool) -> None:
     """A client sees no reboot of the guest that it loads."""

@@ -252,8 +252,9 @@ class _Programs:
         try:
             value = figure_of(settings, done, system.boot, system.masked)
         except Unreadable as why:
+            last = "" if done.status else f" It printed last: {_last_words(done, system.masked)}"
             failed = MeasurementFailed(
-                f"{settings.client or system.vm}: {kept['program']}: {why}.",
+                f"{settings.client or system.vm}: {kept['program']}: {why}.{last}",
                 fix="Run it there by hand. What it printed: vnuma results RUN --format csv --table samples",
             )
             failed.execution = kept
