@@ -96,7 +96,7 @@ def test_restoring_without_vcenter_shows_each_try_and_ends_unreachable(
 ) -> None:
     """Which VM, why, the next attempt and the last; nobody changed it, so it is not a conflict."""
     running = lab()
-    steps = Steps.prepared(tmp_path / "a", running, power={"vcenter_retry_s": 4})
+    steps = Steps.prepared(tmp_path / "a", running, power={"vcenter_retry_s": 7})
     context = steps.take()
     steps.shape(context)
     running.fault("unavailable", times=0, method="RetrievePropertiesEx")
