@@ -51,6 +51,12 @@ def test_who_waits_gives_up_no_sooner_than_a_late_shutdown_may_end(late_s: float
     assert patience_s(rules) > 600 + late_s + 600
 
 
+@pytest.mark.parametrize("execution_s", [60, 3600, 86_400])
+def test_who_waits_gives_up_no_sooner_than_the_longest_execution_ends(execution_s: float) -> None:
+    """A program of a day is given its day, and the time to end it."""
+    assert patience_s(Power(), execution_s) > execution_s + 60
+
+
 HOLDS = """
 import sys, time
 from pathlib import Path

@@ -279,6 +279,44 @@ def test_a_program_whose_time_is_over_is_ended_with_its_children(tmp_path: Path)
         figure_of(COMMAND.model_copy(update={"timeout_s": 1}), done, done.boots[0])
 
 
+ORPHAN = "env -i setsid sh -c 'sleep 60 >/dev/null 2>&1 & echo $! >PIDS; wait'"
+"""A program that neither its environment nor its session shows to be ours."""
+
+
+def is_at_work(pids: Path) -> bool:
+    """Whether the process of that file is; a zombie is not."""
+    with suppress(OSError):
+        return Path(f"/proc/{int(pids.read_text())}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.mark.parametrize("around", ["{}", "{} & sleep 60", "(trap '' TERM; {}; sleep 60)"])
+def test_a_program_that_resets_its_environment_is_ended_at_the_limit(tmp_path: Path, around: str) -> None:
+    """As su and sudo do."""
+    pids = tmp_path / "pids"
+
+    done = run_here(around.format(ORPHAN.replace("PIDS", str(pids))), limit_s=1)
+
+    assert done.status == 124
+    assert pids.read_text()
+    assert not is_at_work(pids)
+
+
+def test_a_program_of_a_killed_play_that_resets_its_environment_is_ended(tmp_path: Path) -> None:
+    """It is found by its parents."""
+    name, pids = uuid4().hex, tmp_path / "pids"
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    orphan = ORPHAN.replace("wait'", "echo >BEGUN; wait'").replace("BEGUN", str(begun))
+    slow = posix_script(orphan.replace("PIDS", str(pids)), 60, "token", name, "slow")
+    with subprocess.Popen(["/bin/sh", "-c", slow], stdout=subprocess.DEVNULL) as at_work:
+        begun.read_text()
+        run_here(("true",), name=name, part="next")
+        at_work.wait(20)
+
+    assert not is_at_work(pids)
+
+
 def test_a_program_that_a_killed_play_left_is_ended_first() -> None:
     """It would be measured too."""
     name = uuid4().hex

@@ -71,7 +71,7 @@ class VmContext:
 
     def locked(self, say: Callable[[str], None] = lambda _: None) -> AbstractContextManager[None]:
         """Hold the VM's lock; waits for another step as long as one may take. Raises as `vm_lock` does."""
-        wait_s = patience_s(self.study.power)
+        wait_s = patience_s(self.study.power, self.study.workload.timeout_s)
         return vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s, say=say)
 
     @property

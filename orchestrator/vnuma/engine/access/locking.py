@@ -20,6 +20,9 @@ from vnuma.file_lock import lock_within
 WAIT_S = 3600.0
 """How long to wait at least for a step to end: statements of a measurement have no deadline of ours."""
 
+_ENDS_S = 120.0
+"""An execution whose deadline has passed is ended within this time, or its connection is."""
+
 # A suspended holder (SIGSTOP) never ends its step, so we wait only briefly for one.
 STOPPED_S = 10.0
 
@@ -31,9 +34,12 @@ _MACHINES_OWN = "pid:[4026531836]"
 _NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
 
 
-def patience_s(rules: Power) -> float:
-    """How long to wait for a VM whose holder has these deadlines: no shorter than a step of it may last."""
-    return max(WAIT_S, rules.longest_hold_s)
+def patience_s(rules: Power, execution_s: float = 0) -> float:
+    """How long to wait for a VM whose holder has these deadlines: no shorter than a step of it may last.
+
+    `execution_s` is the deadline of one execution of its workload.
+    """
+    return max(WAIT_S, rules.longest_hold_s, execution_s + _ENDS_S)
 
 
 class StillLocked(VmHeld):

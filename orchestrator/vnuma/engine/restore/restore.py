@@ -327,6 +327,7 @@ def source_in_store(context: VmContext, choice: Choice) -> Source:
         power_lines=power_lines,
         is_known=known,
         untouched=vm.at_baseline or not ours,
+        execution_s=context.study.workload.timeout_s,
         lab=run.simulated,
         inside=to_restore(store, run, vm) if known else (),
         proves=Endpoint.of(context).is_ours,

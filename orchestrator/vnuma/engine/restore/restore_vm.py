@@ -114,6 +114,8 @@ class Source:
     """Whether the run has changed nothing, or was restored."""
     held: type[RestoreConflict | VmHeld] = RestoreConflict
     """The error for a VM that another run has marked."""
+    execution_s: float = 0
+    """The deadline of one execution of the study's workload, where known."""
     lab: str | None = None
     """The lab of the run, None for a real vCenter."""
     inside: tuple[Baselined, ...] = ()
@@ -220,7 +222,7 @@ def restore_vm(
     known = source()
 
     def once(_tries: int) -> Restored:
-        wait_s = patience_s(known.rules)
+        wait_s = patience_s(known.rules, known.execution_s)
         lock = vm_lock(home, known.vm_key, known.name, wait_s=wait_s, say=say)
         with lock, connect(vcenter(target)) as session:
             now = source()

@@ -51,13 +51,39 @@ _WAITS = 50
 
 _SCRIPT = r"""
 marked() { grep -lzxF "$1" /proc/[0-9]*/environ 2>/dev/null; }
+tree() {
+  of=$(marked "$1")
+  if [ -n "$of" ]; then
+    { echo "$of"; grep -sE '^(PPid|NSpgid|NSsid):' /proc/[0-9]*/status; } | awk -F '[^0-9]+' '
+      $3 == "" { all[$2]; next }
+      { pid[NR] = $2; above[NR] = $3 }
+      END {
+        do {
+          more = 0
+          for (n in pid) if (above[n] in all && !(pid[n] in all)) { all[pid[n]]; more = 1 }
+        } while (more)
+        for (one in all) print one
+      }'
+  fi
+}
 sweep() {
   tries=0
-  while found=$(marked "VNUMA_PROGRAM=$1"); [ -n "$found" ]; do
-    if [ $tries = WAITS ]; then echo "$found cannot be ended"; exit 4; fi
-    for at in $found; do at=${at%/environ}; kill -KILL "${at#/proc/}" 2>/dev/null; done
+  while found=$(tree "VNUMA_PROGRAM=$1"); [ -n "$found" ]; do
+    if [ $tries = WAITS ]; then echo $found cannot be ended; exit 4; fi
+    kill -STOP $found 2>/dev/null
+    kill -KILL $found $(tree "VNUMA_PROGRAM=$1") 2>/dev/null
     tries=$((tries + 1)); sleep 0.1
   done
+}
+limit() {
+  timeout LIMIT cat || {
+    >"$t/late"
+    found=$(tree VNUMA_PROGRAM=NAME.PART)
+    kill -TERM $found 2>/dev/null
+    timeout GRACE cat
+    kill -KILL $found 2>/dev/null
+    sweep NAME.PART
+  }
 }
 boot=BOOT
 if [ -n 'PROVEN' ] && [ "$(cat $boot)" != 'PROVEN' ]; then
@@ -70,11 +96,13 @@ sweep NAME.run
 t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
 echo "@@TOKEN begin $(cat $boot) $(cat /proc/uptime)"
-{ {
-  env VNUMA_RUNNER=NAME VNUMA_PROGRAM=NAME.PART timeout -k GRACE LIMIT env VNUMA_RUNNER= WORDS \
-    </dev/null 2>&1 >&3 3>&-
+{ { {
+  env VNUMA_RUNNER=NAME VNUMA_PROGRAM=NAME.PART timeout -k GRACE LAST env VNUMA_RUNNER= WORDS \
+    </dev/null 2>&4 >&3 3>&- 4>&-
   status=$?; ended="$(cat $boot) $(cat /proc/uptime)"; left=0
-  if [ PART = run ] && [ -n "$(marked VNUMA_PROGRAM=NAME.run)" ]; then
+  if [ -e "$t/late" ]; then
+    status=124
+  elif [ PART = run ] && [ -n "$(marked VNUMA_PROGRAM=NAME.run)" ]; then
     sleep 1
     if [ -n "$(marked VNUMA_PROGRAM=NAME.run)" ]; then left=1; fi
     sweep NAME.run
@@ -82,7 +110,7 @@ echo "@@TOKEN begin $(cat $boot) $(cat /proc/uptime)"
     sweep NAME.PART
   fi
   echo "$status $left $ended" >"$t/status"
-} | tail -c ERRORS >"$t/errors"; } 3>&1 | { head -c MOST; cat >/dev/null; }
+} | limit; } 4>&1 | tail -c ERRORS >"$t/errors"; } 3>&1 | { head -c MOST; cat >/dev/null; }
 echo
 echo "@@TOKEN errors"; cat "$t/errors"
 echo
@@ -90,6 +118,9 @@ echo "@@TOKEN end $(cat "$t/status")"
 """
 """Two variables of the environment mark processes. VNUMA_PROGRAM is inherited by children; VNUMA_RUNNER is
 set only for `timeout`, so that a program at work is known from a server that a finished one has started.
+
+su and sudo reset the environment: `tree` adds descendants, and members of their groups and sessions. It looks
+before the first signal, which takes orphans their parents; hence `limit`, and `timeout` only if that fails.
 """
 
 _OUTPUT = re.compile(
@@ -135,6 +166,7 @@ def posix_script(
         "WAITS": str(_WAITS),
         "GRACE": str(_GRACE_S),
         "LIMIT": str(math.ceil(limit_s)),
+        "LAST": str(math.ceil(limit_s) + 2 * _GRACE_S),
         "ERRORS": str(_ERRORS_BYTES),
         "MOST": str(OUTPUT_KB * 1024 + 1),
         "WORDS": words,
