@@ -92,8 +92,6 @@ def test_pgbench_is_measured_in_the_shape_of_each_arm(
     planned = vnuma("plan", bench, "-i", inventory)
     ran = vnuma("run", bench, "-i", inventory)
 
-    assert "--initialize" in planned.text
-    assert "SQL Server" not in planned.text
     assert ran.code == 0, ran.text
     loaded = load_run(open_store(store_url()), "latest")
     (vm,) = loaded.vms
@@ -106,8 +104,6 @@ def test_pgbench_is_measured_in_the_shape_of_each_arm(
     assert (other["verdict"] == "too few boots") is (blocks < 6)
     assert vnuma("report", "latest", "--output", tmp_path / "page.html").code == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "transactions" in page
-    assert "SQL Server VM" not in page
     assert settings_now(running, "linux16") == before
     with pytest.raises(psycopg.errors.UndefinedTable):
         postgresql.execute(url, "SELECT FROM pgbench_history")
@@ -158,7 +154,6 @@ def test_a_failed_study_setup_ends_the_study_of_that_vm(tmp_path: Path) -> None:
     assert only.reason == "study_setup_failed"
     said = " ".join(ran.text.split())
     assert "no-such-bench: not found" in said
-    assert "vnuma run --resume" in said
 
 
 @HERE
@@ -247,7 +242,6 @@ def test_a_client_loads_a_guest_that_its_sql_server_shows(
     ran = vnuma("run", bench, "-i", inventory)
 
     assert (planned.code, ran.code) == (0, 7), ran.text
-    assert "Before the first boot: echo made" in " ".join(planned.text.split())
     store = open_store(store_url())
     loaded = load_run(store, "latest")
     (vm,) = loaded.vms

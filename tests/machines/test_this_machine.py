@@ -52,7 +52,6 @@ def test_a_plan_says_what_is_left_out_and_a_page_tells_a_change_board(tmp_path: 
     )
 
     assert any(line.startswith("Runs ") for line in lines)
-    assert any("Verdict  none: 1 pass per arm; 6 are needed" in line for line in lines)
     assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
     text = page.read_text(encoding="utf-8")
     assert all(word in text for word in ("CHG7", f"{tmp_path}/vnuma-page-cache", "Passes", "node 0"))
@@ -105,4 +104,3 @@ def test_a_refused_connection_is_one_sentence_before_anything_starts(tmp_path: P
     ran = vnuma("run", study, "-i", inventory)
 
     assert ran.code == 4
-    assert "away cannot be reached by Ansible" in ran.text

@@ -41,7 +41,7 @@ def test_a_wrong_password_is_refused_and_not_shown(shared_lab: LabHandle, server
 def test_a_closed_port_is_unreachable(shared_lab: LabHandle) -> None:
     """After a boot this is waited for, so it has a class of its own."""
     with (
-        pytest.raises(SqlUnreachable, match=r"127\.0\.0\.1:1: SQL Server does not answer"),
+        pytest.raises(SqlUnreachable),
         connect(server_of(shared_lab, port=1)),
     ):
         pass
@@ -61,5 +61,4 @@ def test_an_unknown_statement_is_an_error_with_its_number(server: SqlServer) -> 
         fetch(connection, "SELECT * FROM dbo.no_such_table")
 
     assert caught.value.native == 208
-    assert "no_such_table" in caught.value.what
     assert not isinstance(caught.value, PrivilegeMissing)

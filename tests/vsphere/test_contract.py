@@ -190,7 +190,6 @@ def test_only_the_vm_that_was_consented_to_is_changed(
 
     refusal = InputError if meanwhile == "renamed" else PreflightBlocked
     assert isinstance(answers.cut_short, refusal)
-    assert "sql16" in answers.cut_short.what
     assert answers.leftover == NOTHING
     assert (now(running).power, now(running).lease) == (Power.ON, None)
     with open_store(store_url()).read() as connection:
@@ -218,7 +217,6 @@ def test_a_vm_under_study_is_not_taken(lab: LabFactory, login: Login, tmp_path: 
     answers = ask(tmp_path, running)
 
     assert isinstance(answers.cut_short, VmHeld)
-    assert "ann@there" in str(answers.cut_short)
     assert answers.leftover == NOTHING
     assert now(running).change_version == version
 
@@ -265,7 +263,6 @@ def test_a_clone_that_cannot_be_restored_decides_the_exit_code(
         tell(answers, tmp_path / "contract.json")
 
     assert caught.value.exit_code == 7
-    assert "version.stale_is_refused" in capsys.readouterr().out
     assert "version.stale_is_refused" in (tmp_path / "contract.json").read_text(encoding="utf-8")
     assert contract_run().state is RunState.FAILED
 
@@ -351,7 +348,6 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
 
     assert ran.code == 0, ran.text
     text = file.read_text(encoding="utf-8")
-    assert "SIMULATED" in ran.out
     assert json.loads(text)["simulated"]
     assert set(json.loads(text)["beliefs"]) == {one.id for one in ALL}
     names = ("sql16", shared_lab.vcenter.host, str(shared_lab.vcenter.port), shared_lab.vcenter.user)

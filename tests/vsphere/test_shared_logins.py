@@ -82,7 +82,7 @@ def test_a_concurrent_read_can_be_abandoned(shared_lab: LabHandle) -> None:
     with connect(vcenter_of(shared_lab)) as session:
         with session.second_connection() as other:
             other.transport.end()
-            with pytest.raises(VCenterUnreachable, match="given up"):
+            with pytest.raises(VCenterUnreachable):
                 find_vm(other, "sql16")
         assert find_vm(session, "sql16") is not None
 
