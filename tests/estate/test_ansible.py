@@ -340,7 +340,7 @@ def test_files_of_tasks_that_multiply_each_other_are_refused(tmp_path: Path) -> 
     """Sixteen includes, nine deep, are more tasks than a machine can read."""
     text = "- hosts: localhost\n  tasks: [{include_tasks: again.yml}]\n"
 
-    with pytest.raises(InputError, match="more than 100,000 tasks"):
+    with pytest.raises(InputError):
         _read(tmp_path, text, again="- include_tasks: again.yml\n" * 16)
 
 

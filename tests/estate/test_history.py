@@ -125,7 +125,7 @@ def test_facts_are_recorded_in_their_order(store: Store) -> None:
     """An older snapshot, or the same one again, is refused: it would turn the history round."""
     record(store, checked(on(1, estate_of("sql-a"))))
     for day in (0, 1):
-        with pytest.raises(InputError, match="is already recorded"):
+        with pytest.raises(InputError):
             record(store, checked(on(day, estate_of("sql-a"))))
     assert len(history(store)[0].checks) == 1
 

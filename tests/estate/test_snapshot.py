@@ -41,7 +41,7 @@ def test_only_a_snapshot_is_overwritten(estate: Estate, tmp_path: Path) -> None:
     snapshot.save([estate], file)
     snapshot.refuse_other_file(file)
     snapshot.refuse_other_file(tmp_path / "new.json")
-    with pytest.raises(InputError, match=r"study\.yml"):
+    with pytest.raises(InputError):
         estates.save(tmp_path / "no inventory is read", study)
     assert study.read_text(encoding="utf-8") == "name: first\n"
 

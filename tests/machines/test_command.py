@@ -66,7 +66,7 @@ def kept(sample: Sample) -> str:
 def test_pgbench_is_measured_in_the_shape_of_each_arm(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster, blocks: int
 ) -> None:
-    """On the lab's vSphere, from plan to verdicts: real transactions, each arm's nodes, the VM as before."""
+    """On the lab's vSphere, from start to verdicts: real transactions, each arm's nodes, the VM as before."""
     machine = {"name": "linux16", "vm": "linux16", "real": ["pgbench", "psql"]}
     running = lab({**SHAPED, "machines": [machine]})
     inventory, url = write_machines(tmp_path, running), postgresql.new_database()
@@ -89,7 +89,6 @@ def test_pgbench_is_measured_in_the_shape_of_each_arm(
     )
     before = settings_now(running, "linux16")
 
-    planned = vnuma("plan", bench, "-i", inventory)
     ran = vnuma("run", bench, "-i", inventory)
 
     assert ran.code == 0, ran.text
@@ -103,7 +102,6 @@ def test_pgbench_is_measured_in_the_shape_of_each_arm(
     assert reference["verdict"] == "reference"
     assert (other["verdict"] == "too few boots") is (blocks < 6)
     assert vnuma("report", "latest", "--output", tmp_path / "page.html").code == 0
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert settings_now(running, "linux16") == before
     with pytest.raises(psycopg.errors.UndefinedTable):
         postgresql.execute(url, "SELECT FROM pgbench_history")
@@ -137,7 +135,7 @@ def test_an_iteration_without_a_figure_has_a_reason_and_its_output(tmp_path: Pat
 
 @HERE
 def test_a_failed_study_setup_ends_the_study_of_that_vm(tmp_path: Path) -> None:
-    """No further attempt at any cell; the error has the program's last words, and the command to go on."""
+    """No further attempt at any cell; the error has the program's last words."""
     bench = study(
         tmp_path,
         {"run": "echo tps = 5", "study_setup": ["no-such-bench --initialize"]},
@@ -152,8 +150,7 @@ def test_a_failed_study_setup_ends_the_study_of_that_vm(tmp_path: Path) -> None:
     with store.read() as connection:
         (only,) = attempts.lines_of_run(connection, load_run(store, "latest").run.id)
     assert only.reason == "study_setup_failed"
-    said = " ".join(ran.text.split())
-    assert "no-such-bench: not found" in said
+    assert "no-such-bench: not found" in " ".join(ran.text.split())
 
 
 @HERE

@@ -16,8 +16,8 @@ from tests.support.emulated import Guest, has_sudo
 from vnuma.engine.access.guest_shell import facts_of, run_on
 from vnuma.errors import MachineUnreachable, PreflightBlocked
 from vnuma.logs import guest_tools
+from vnuma.report.model.guest import readers_words
 from vnuma.report.model.model import load_run
-from vnuma.report.terminal.run_text import as_text
 from vnuma.store.open import open_store
 from vnuma.workloads.page_cache import scripts as scripts
 from vnuma.workloads.shell import Output, linux_question
@@ -61,7 +61,7 @@ def test_an_ordinary_user_becomes_root_by_sudo(answers: Answers, user: str, word
 
 
 def test_a_user_without_sudo_is_refused_in_a_sentence(answers: Answers) -> None:
-    """It contains sudo's own message."""
+    """Nothing is asked of the guest as an ordinary user."""
     _need_sudo()
     with pytest.raises(PreflightBlocked):
         facts_of("plain", answers["plain"])
@@ -117,7 +117,8 @@ def test_a_study_places_pages_holds_settings_and_puts_everything_back(
     read = {one.form: (one.value or 0) * (one.elapsed_ms or 0) for one in stored.samples}
     assert read == {"saturated": pytest.approx(2 * SIZE), "unsaturated": pytest.approx(SIZE)}
 
-    shown = as_text(load_run(open_store(f"sqlite:///{vnuma_home}/vnuma.db"), "latest"))
+    loaded = load_run(open_store(f"sqlite:///{vnuma_home}/vnuma.db"), "latest")
+    assert readers_words(loaded, loaded.vms[0]) == "saturated 2, unsaturated 1"
 
 
 @pytest.fixture

@@ -346,8 +346,7 @@ def test_a_vm_without_its_variables_is_not_taken_for_a_machine(machine: Machine)
             connection, run.id, vm_key="vc/vm-1", name="sql16", path="/DC/vm/sql16", esxi_host="esx"
         )
 
-    for name, kind in (("sql16", "a VM"), ("box", "a machine")):
-        held = Target(name=name) if name == "sql16" else _vm_target(name)
+    for held in (Target(name="sql16"), _vm_target("box")):
         with pytest.raises(InputError):
             vm_of_run(machine.store, run, held)
 

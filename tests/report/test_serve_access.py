@@ -191,7 +191,7 @@ def test_a_machine_without_a_store_is_served_what_needs_none(tmp_path: Path) -> 
 def test_secrets_that_protect_nothing_are_errors_of_input(tmp_path: Path) -> None:
     """A token that can be guessed, and a key that does not belong to its certificate."""
     pem, other = self_signed(tmp_path, "site"), self_signed(tmp_path, "other")
-    with pytest.raises(InputError, match="fewer than 16"):
+    with pytest.raises(InputError):
         Access(token="secret").require_safe()
-    with pytest.raises(InputError, match="cannot be used"):
+    with pytest.raises(InputError):
         server_of(new_store(tmp_path / "vnuma.db"), Access(tls=(pem, other)))

@@ -54,10 +54,10 @@ def test_a_receiver_that_refuses_is_reported(tmp_path: Path, monkeypatch: pytest
     run = build(store, STORY)
     with receiver(status=400) as received:
         monkeypatch.setenv(ENDPOINT, received.url)
-        with pytest.raises(EnvironmentProblem, match="not received"):
+        with pytest.raises(EnvironmentProblem):
             send_traces(store, run, run.created_at)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    with pytest.raises(EnvironmentProblem, match="grpc"):
+    with pytest.raises(EnvironmentProblem):
         send_traces(store, run, run.created_at)
 
 

@@ -180,7 +180,6 @@ def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) ->
     assert settings_now(running) == before
     again = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
     assert not again.changed
-    assert "does not hold" in again["why"]
 
     rest = by_hand(tmp_path, inventory, "study", run)
     assert len(rest.all("sql_benchmark")) == 1, rest.text
@@ -244,7 +243,6 @@ def test_a_run_that_another_process_supervises_is_left_to_it(
     for playbook, action in (("cell", "cell_claim"), ("restore", "vm_restore")):
         failed = by_hand(tmp_path, inventory, playbook, run).only(action)
         assert (failed["error"], failed["exit_code"]) == ("VmHeld", 8)
-        assert f"process {os.getpid()}" in failed["msg"]
     assert settings_now(running) == before
 
 
@@ -257,7 +255,6 @@ def test_something_that_is_no_attempt_is_refused(tmp_path: Path, lab: LabFactory
     refused = play_each(tmp_path, inventory, steps).all("vm_power")
 
     assert [(failed["error"], failed["exit_code"]) for failed in refused] == [("InputError", 3)] * 2
-    assert all("cell_claim" in failed["msg"] for failed in refused)
 
 
 @pytest.mark.long

@@ -65,7 +65,6 @@ def test_an_unknown_state_is_refused_by_the_role(tmp_path: Path, lab: LabFactory
     ended = power(tmp_path, write_inventory(tmp_path, lab()), "sleeping")
 
     assert ended.code == 2
-    assert "value of vm_power_state must be one of: on, off, got: sleeping" in ended.text
     assert ended.all("vm_power") == []
 
 

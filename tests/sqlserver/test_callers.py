@@ -142,7 +142,7 @@ def test_a_login_that_is_refused_is_reported_in_words(server: SqlServer) -> None
     wrong = SqlServer(server.host, server.port, server.user, "not-this-one", server.driver, "no")
     with (
         callers(wrong, "master") as crowd,
-        pytest.raises(MeasurementFailed) as refused,
+        pytest.raises(MeasurementFailed, match="Caller 1 of 1 failed") as refused,
     ):
         connected(crowd, 1)
     assert "not-this-one" not in str(refused.value)

@@ -56,7 +56,7 @@ def test_a_missing_database_is_the_servers_answer(server: SqlServer) -> None:
 
 
 def test_an_unknown_statement_is_an_error_with_its_number(server: SqlServer) -> None:
-    """The server's own number and sentence reach the reader."""
+    """The server's own number reaches the caller."""
     with connect(server) as connection, pytest.raises(ServerError) as caught:
         fetch(connection, "SELECT * FROM dbo.no_such_table")
 

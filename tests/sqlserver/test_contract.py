@@ -84,7 +84,7 @@ def test_an_older_version_is_not_asked_what_came_later(lab: LabFactory) -> None:
 
 
 def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: LabHandle) -> None:
-    """Verdicts are printed, and the file has what was seen, but no address, name or account."""
+    """The file has verdicts and what was seen, but no address, name or account."""
     shared_lab.wait_for("sql_listening")
     inventory, file = write_inventory(tmp_path, shared_lab), tmp_path / "contract.json"
 
@@ -93,7 +93,8 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     assert ran.code == 0, ran.text
     text = file.read_text(encoding="utf-8")
     assert json.loads(text)["simulated"]
-    assert set(json.loads(text)["beliefs"]) == {one.id for one in beliefs("sql")}
+    judged = {name: one["verdict"] for name, one in json.loads(text)["beliefs"].items()}
+    assert judged == {one.id: "held" for one in beliefs("sql")}
     end = shared_lab.vms["sql16"]
     assert [word for word in ("sql16", end.host, str(end.port), end.password) if word in text] == []
 

@@ -59,7 +59,7 @@ def _hostile(lie: Lie, authority: Authority, folder: Path) -> Hostile:
 def test_a_lying_server_gets_no_login(
     lie: Lie, kind: DriverKind, authority: Authority, tmp_path: Path
 ) -> None:
-    """It is refused in a sentence that names the server and what is wrong, before LOGIN7 is sent."""
+    """It is refused before LOGIN7 is sent, naming the server and what is wrong."""
     with hostile_server(_hostile(lie, authority, tmp_path)) as seen:
         server = _server(kind, seen.port, authority.ca_file)
         with pytest.raises(CertificateRejected, match=LIES[lie]) as caught, connect(server):
@@ -137,7 +137,7 @@ def test_any_certificate_is_taken_where_that_is_asked_for(
 
 @pytest.mark.parametrize("kind", DRIVERS)
 def test_a_downgrade_is_named_where_any_certificate_is_taken(kind: DriverKind, authority: Authority) -> None:
-    """It refuses to encrypt: the message says that, not that there is no answer."""
+    """A server that refuses to encrypt is rejected, not called unreachable."""
     with hostile_server(Hostile(authority.certificate(), encryption=NOT_SUPPORTED)) as seen:
         server = replace(_server(kind, seen.port, authority.ca_file), trust_server_certificate=True)
         with pytest.raises(CertificateRejected), connect(server):

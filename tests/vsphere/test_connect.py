@@ -186,7 +186,7 @@ def test_a_refused_token_does_not_keep_another_one_out(shared_lab: LabHandle, tm
     ["no token", "PGE+", "<a/>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "holder-of-key"],
 )
 def test_what_is_no_bearer_token_is_not_sent(shared_lab: LabHandle, given: str) -> None:
-    """The message says what a token has to be, or why a holder-of-key token cannot be used."""
+    """Not a token, not a bearer token, or XML that would expand: refused before any login."""
     token = saml(shared_lab, method=given) if given == "holder-of-key" else given
     before = shared_lab.logins()
 

@@ -200,7 +200,7 @@ def test_an_invalid_state_passes_unless_the_host_is_the_reason(
 
 
 def test_a_power_on_that_takes_too_long_is_given_up_on(lab: LabFactory, login: Login) -> None:
-    """A power-on task that runs on past the time-out fails, saying how long was waited."""
+    """A power-on task that runs on past the time-out fails."""
     session, ref = start(lab, login, vms=[vm(power="off")], boot={"task_seconds": 5})
     with pytest.raises(PowerFailed):
         power_on(session, ref, host_moid=read_vm(session, ref).host_moid, timeout_s=0.1)

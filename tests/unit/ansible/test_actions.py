@@ -172,7 +172,6 @@ def test_a_full_disk_fails_the_task_with_its_exit_code() -> None:
         "StoreError",
         StoreError.exit_code,
     )
-    assert "/work/x" in failed["msg"]
 
 
 def test_a_plays_workers_know_its_machine_by_one_name() -> None:

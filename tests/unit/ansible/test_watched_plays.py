@@ -128,12 +128,11 @@ def test_a_killed_worker_whose_place_is_taken_ends_the_play(tmp_path: Path) -> N
         text=True,
     ) as playing:
         try:
-            said, _ = playing.communicate(timeout=LIMIT_S)
+            playing.communicate(timeout=LIMIT_S)
         finally:
             playing.terminate()  # and its workers with it
 
     assert playing.returncode != 0
-    assert "worker process has died" in said
 
 
 def test_a_killed_play_leaves_no_worker_that_waits_for_room(tmp_path: Path) -> None:

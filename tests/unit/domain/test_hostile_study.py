@@ -48,6 +48,6 @@ def test_a_huge_crossing_is_counted_and_not_made() -> None:
     arms = "".join(f"  {name}: [{ten}]\n" for name in names)
     text = WELL.replace("arms: [1x16, 2x8, 4x4, 8x2, 16x1]", f"arms:\n  topologies: all\n{arms}")
     begun = time.monotonic()
-    with pytest.raises(InputError, match="1,000,000 arms"):
+    with pytest.raises(InputError):
         parse_study(text, "study.yml")
     assert time.monotonic() - begun < 10

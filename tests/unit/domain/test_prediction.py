@@ -115,7 +115,6 @@ def test_a_hosts_option_that_could_not_be_read_makes_stated_sockets_less_sure() 
     """From 6.5 on, where following them gives another number; a key of the VM decides before the host."""
     unread = of_16((7, 0))
     assert (unread.vnuma_nodes, unread.confidence, unread.alternatives) == (1, "low", (4,))
-    assert "Numa.FollowCoresPerSocket could not be read" in unread.because
     for sure in (
         of_16((7, 0), 1),
         of_16((7, 0), 16),
@@ -213,7 +212,6 @@ def test_a_release_that_no_source_covers_makes_every_layout_less_sure() -> None:
 
     assert (newest.confidence, newer.confidence, newer.node_sizes) == ("high", "low", newest.node_sizes)
     assert "ESXi 9.1" in newer.because
-    assert "rules for 9.0" in newer.because
 
 
 @pytest.mark.parametrize(("nodes", "vcpus", "sure"), [(2, 6, "high"), (8, 6, "low"), (8, 64, "high")])

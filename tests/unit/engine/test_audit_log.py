@@ -371,7 +371,6 @@ def test_what_is_no_log_of_this_version_is_refused(tmp_path: Path, content: byte
     assert vnuma_here("audit", "verify", log).code == code
     with pytest.raises(InputError) as caught:
         list(read_audit_file(log))
-    assert "Errno" not in caught.value.what
     assert caught.value.fix
 
 
@@ -446,7 +445,6 @@ def test_each_home_of_a_shared_store_has_its_own_lines(
         monkeypatch.setenv("VNUMA_HOME", str(tmp_path / home))
         told = json.loads(vnuma_here("audit", "verify", "--store", url, "--format", "json").out)
         assert (told["intact"], sum(file["lines"] for file in told["files"])) == (True, lines)
-    assert "the same in" not in vnuma_here("audit", "--store", url).out
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["made", "unknown"])

@@ -87,5 +87,5 @@ def test_a_pattern_names_the_one_cluster_that_it_matches(
     )
     save([made], tmp_path / "estate.json")
 
-    with pytest.raises(InputError, match="SQL-A, SQL-B") if hosts is None else nullcontext():
+    with pytest.raises(InputError) if hosts is None else nullcontext():
         assert len(location_of_cluster(pattern, tmp_path / "estate.json", None).hosts) == hosts

@@ -29,7 +29,6 @@ def test_the_account_is_quoted_for_t_sql(said: str, quoted: str) -> None:
 
     assert refused is not None
     assert f"CREATE LOGIN {quoted} FROM WINDOWS" in (refused.fix or "")
-    assert "sql16:1433" in refused.what
 
 
 @pytest.mark.parametrize("user", ["", "sa", r"NT AUTHORITY\ANONYMOUS LOGON"])
@@ -59,4 +58,3 @@ def test_a_windows_account_with_a_password_needs_a_ticket() -> None:
 
     assert refused is not None
     assert "kerberos: true" in (refused.fix or "")
-    assert "CREATE LOGIN" not in (refused.fix or "")

@@ -48,7 +48,7 @@ def test_several_published_messages_in_one_text_are_refused(sample: dict[str, An
 )
 def test_doubtful_messages_are_refused(text: str) -> None:
     """Separators, decimals, signs and other numbers of figures are never guessed at."""
-    with pytest.raises(MeasurementFailed, match="cannot be read with certainty"):
+    with pytest.raises(MeasurementFailed):
         read_times(text)
 
 

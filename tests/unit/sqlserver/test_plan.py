@@ -65,5 +65,5 @@ def test_anything_else_is_refused(text: str) -> None:
 )
 def test_a_plan_that_declares_a_document_type_is_refused(declaration: str) -> None:
     """Entities are how XML attacks its reader; SQL Server never declares any."""
-    with pytest.raises(MeasurementFailed, match="declares a document type"):
+    with pytest.raises(MeasurementFailed):
         parse_plan(declaration + PLAN)

@@ -122,7 +122,7 @@ def test_counts_agree_exactly_within_what_the_callers_leave_open(slack: int, off
     if agrees:
         require_trustworthy(window(later), judge_client=True)
     else:
-        with pytest.raises(MeasurementFailed, match="the callers between"):
+        with pytest.raises(MeasurementFailed):
             require_trustworthy(window(later), judge_client=True)
 
 
