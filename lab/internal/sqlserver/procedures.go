@@ -135,13 +135,13 @@ func (b *batch) after(inner *batch) {
 	}
 }
 
-// nested runs a text as a batch within the batch.
-func (b *batch) nested(text string) error {
+// nested runs a text as a batch within the batch, with these variables.
+func (b *batch) nested(text string, vars map[string]*variable) error {
 	statements, err := tsql.Parse(text)
 	if err != nil {
 		return err
 	}
-	inner := b.within(map[string]*variable{})
+	inner := b.within(vars)
 	if b.s.options.statisticsTime && len(statements) > 0 {
 		inner.info(compileTimes(0, 0))
 	}
@@ -150,7 +150,7 @@ func (b *batch) nested(text string) error {
 	return nil
 }
 
-// executeSQL is sp_executesql @statement. With parameters drivers call it by its number, as a batch.
+// executeSQL is sp_executesql @statement, with its parameters by name. Drivers call it by its number, as a batch.
 func executeSQL(b *batch, args []argument) error {
 	if len(args) == 0 {
 		return tsql.Errorf(201, 0, "Procedure or function 'sp_executesql' expects parameter '@statement', which was not supplied.")
@@ -159,10 +159,36 @@ func executeSQL(b *batch, args []argument) error {
 	switch {
 	case !ok:
 		return tsql.Errorf(214, 0, "Procedure expects parameter '@statement' of type 'ntext/nchar/nvarchar'.")
-	case len(args) > 1:
-		return tsql.Unmodelled(0, "parameters of sp_executesql within a batch")
+	case len(args) == 1:
+		return b.nested(text, map[string]*variable{})
 	}
-	return b.nested(text)
+	declared, ok := args[1].value.(string)
+	if !ok {
+		return tsql.Errorf(214, 0, "Procedure expects parameter '@params' of type 'ntext/nchar/nvarchar'.")
+	}
+	statements, err := tsql.Parse("DECLARE " + declared)
+	if err != nil {
+		return err
+	}
+	inner := b.within(map[string]*variable{})
+	for _, st := range statements {
+		parameters, ok := st.(*tsql.Declare)
+		if !ok {
+			return tsql.Unmodelled(0, "other statements among the parameters of sp_executesql")
+		}
+		if err := inner.declare(parameters); err != nil {
+			return err
+		}
+	}
+	for _, given := range args[2:] {
+		if given.name == "" {
+			return tsql.Unmodelled(0, "parameters of sp_executesql by position")
+		}
+		if err := inner.assign(given.name, given.value); err != nil {
+			return err
+		}
+	}
+	return b.nested(text, inner.vars)
 }
 
 // table sends a result of a procedure.

@@ -35,6 +35,20 @@ func TestOrderOfMessages(t *testing.T) {
 	}
 }
 
+// sp_executesql within a batch has the parameters that it declares, and not the batch's variables.
+func TestParametersOfExecuteSQL(t *testing.T) {
+	s := open(t, nil)
+	call := "EXEC sys.sp_executesql N'SELECT @p + 1, @d', N'@p int, @d decimal(18,2)', @p = 41, @d = 1.5"
+	gives(t, s, call, "42,1.50")
+	for text, want := range map[string]string{
+		"DECLARE @b int = 1; EXEC sp_executesql N'SELECT @b', N'@p int', @p = 1": "137",
+		"EXEC sp_executesql N'SELECT 1', N'@p int', @q = 1":                      "137",
+		"EXEC sp_executesql N'SELECT 1', 5, @p = 1":                              "214",
+	} {
+		fails(t, s, text, want)
+	}
+}
+
 // The texts of 3612 and 3613 are those of the server, spaces and line feeds included.
 func TestTextsOfTimes(t *testing.T) {
 	if got, want := compileTimes(1, 2).Text, "SQL Server parse and compile time: \n   CPU time = 1 ms, elapsed time = 2 ms."; got != want {
