@@ -19,7 +19,7 @@ type Scenario struct {
 	Name    string `yaml:"name"`
 	Seed    int64  `yaml:"seed"`
 	ESXi    ESXi   `yaml:"esxi"`
-	Reading string `yaml:"reading"`
+	Reading string `yaml:"reading"` // up to 6.0, for a VM that fits one host node: follow its sockets, or fits: one node
 
 	// Standalone leaves vCenter out: the API is that of the one host.
 	Standalone bool `yaml:"standalone"`
@@ -84,7 +84,7 @@ type Host struct {
 // Cluster is a group of hosts with DRS.
 type Cluster struct {
 	Name string `yaml:"name"`
-	DRS  string `yaml:"drs"`
+	DRS  string `yaml:"drs"` // fullyAutomated, partiallyAutomated, manual, off
 	HA   bool   `yaml:"ha"`
 	EVC  string `yaml:"evc"` // the mode's key: intel-broadwell; empty: none
 
