@@ -111,10 +111,8 @@ def test_a_port_that_somebody_has_is_refused(tmp_path: Path, lab: LabFactory) ->
     endpoint = running.vms["sql16"]
     object.__setattr__(endpoint, "node_ports", (endpoint.port, endpoint.node_ports[0]))
 
-    with pytest.raises(PreflightBlocked) as blocked:
+    with pytest.raises(PreflightBlocked):
         Steps.prepared(tmp_path / "a", running, **streams())
-
-    assert f"Port {endpoint.port} of {endpoint.host}" in str(blocked.value)
 
 
 def test_without_in_memory_oltp_the_disk_form_alone_can_run(tmp_path: Path, lab: LabFactory) -> None:

@@ -113,7 +113,7 @@ def test_a_vm_with_an_unknown_run_s_mark_is_never_called_at_its_baseline(
 
     ran = _restore(home, "-i", home / "hosts.yml")
 
-    assert (ran.code, "small.1" in ran.err) == (8, True), ran.text
+    assert ran.code == 8, ran.text
 
 
 def test_a_damaged_audit_log_keeps_no_vm_from_its_restore(tmp_path: Path, lab: LabFactory) -> None:

@@ -122,7 +122,7 @@ def test_a_broken_workbook_costs_a_sentence(
 ) -> None:
     """Whatever it would take of memory and time, and whether or not its reader survives it."""
     path = rewrite(write(tmp_path / "export.xlsx", export()), part, change)
-    with pytest.raises(InputError, match=r"export\.xlsx") as caught:
+    with pytest.raises(InputError) as caught:
         read_rvtools(path)
     assert caught.value.fix
 

@@ -60,7 +60,7 @@ def test_a_newer_snapshot_is_refused_with_the_version_it_needs(estate: Estate, t
     snapshot.save([estate], file)
     document = json.loads(file.read_text())
     file.write_text(json.dumps(document | {"schema": "vnuma/inventory/2", "readable_since": "3.1.0"}))
-    with pytest.raises(InputError, match=r"has format 2; this vnuma .* reads up to format 1") as refused:
+    with pytest.raises(InputError) as refused:
         snapshot.load(file)
     assert refused.value.fix == "Use vnuma 3.1.0 or newer."
 

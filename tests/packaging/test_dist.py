@@ -226,9 +226,7 @@ def without_unixodbc(alone: Installation) -> Iterator[Installation]:
 
 def test_without_unixodbc_setup_says_what_to_install(without_unixodbc: Installation) -> None:
     """`vnuma setup` still lists what the machine has, and names the package that it lacks."""
-    told = without_unixodbc.run("vnuma", "setup")
-
-    assert "apt install unixodbc" in told
+    assert "apt install unixodbc" in without_unixodbc.run("vnuma", "setup")
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ def test_a_study_runs_from_the_wheel_in_another_folder(
 
     installed.run("vnuma", "run", str(study), "-i", str(write_inventory(tmp_path, lab())))
 
-    assert "2/2" in installed.run("vnuma", "status")
+    (run,) = json.loads(installed.run("vnuma", "status", "--format", "json"))["runs"]
+    assert (run["valid"], run["total"]) == (2, 2)
     assert installed.run("vnuma", "results", "small.1").startswith("SIMULATED")
     assert "small.1.simulated.html" in installed.run("vnuma", "report", "small.1")
 

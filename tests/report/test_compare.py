@@ -115,7 +115,7 @@ ALIKE = dict.fromkeys(("2x8", "4x4", "8x2", "16x1"), Label.EQUIVALENT)
 def test_an_arms_change_is_that_of_its_gap_to_the_reference(
     runs: Runs, after: str, words: dict[str, Label], own: dict[str, float]
 ) -> None:
-    """What changed for every arm alike, as by another host, is no arm's: only its own figure shows it."""
+    """A change that all arms share, as by another host, shows in their own figures and in no gap."""
     found = runs.compared("plain", after)
     (pair,) = found.pairs
     figures = {change.arm: change.own.ratio for change in pair.changes}

@@ -76,7 +76,7 @@ def test_every_mapping_of_a_study_has_a_section() -> None:
     page = markdown()
     fields = re.findall(r"^\| `(\w+)` \| mapping \| below", page, re.MULTILINE)
 
-    assert "evidence" in fields
+    assert fields
     assert [name for name in fields if not re.search(rf"^## {name}\b", page, re.MULTILINE)] == []
 
 

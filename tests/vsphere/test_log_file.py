@@ -120,5 +120,5 @@ def test_a_slow_host_is_given_up_on(lab: LabFactory, login: Login) -> None:
     """The deadline is for the whole answer."""
     session, facts = start(lab, login)
     ticks = count(0, 3)
-    with pytest.raises(LogUnavailable, match=r"took longer than 5 s to return vmware\.log"):
+    with pytest.raises(LogUnavailable):
         fetch_log(session, facts, clock=lambda: float(next(ticks) * 2))

@@ -211,7 +211,6 @@ def test_vspheres_own_vms_of_803_are_not_judged(
     ran = new.run(*command)
 
     assert ran.code == 4
-    assert "vCLS" in ran.text
 
 
 @pytest.mark.parametrize("new", ["vCLS-vm01"], indirect=True)

@@ -106,8 +106,5 @@ def test_a_vm_may_be_studied_if_its_owner_has_tagged_it(
     by_inventory = vnuma_here("plan", study, "-i", site, "--checks")
 
     assert [ran.code for ran in (by_option, by_inventory)] == [5 if blocked else 0] * 2, by_option.text
-    for ran in (by_option, by_inventory):
-        assert (f"sql01 does not have the vSphere tag {tag}" in ran.text) is blocked
-        assert "P07" not in ran.text
     if not blocked:
         assert f"--require-tag {tag}" in by_option.out  # the command to start it

@@ -74,8 +74,8 @@ def test_a_loss_needs_as_many_boots_as_a_word(boots: int, shown: bool) -> None:
     assert any(loss.shown for loss in losses(rates_of(y))) is shown
 
 
-def test_loads_are_compared_within_what_holds_both() -> None:
-    """A boot without one of two loads says nothing of them."""
+def test_two_loads_are_compared_over_the_boots_that_have_both() -> None:
+    """Two loads are compared only over the boots that measured both."""
     rates = rates_of(np.zeros((8, 3)))
     for boot in range(3):
         del rates[8][boot]

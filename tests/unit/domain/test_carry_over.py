@@ -63,7 +63,6 @@ def test_what_no_arm_sets_is_not_changed() -> None:
     """Neither ESXi's own keys nor anything that the study does not touch is part of it."""
     vm = replace(vm_of(**AUTOMATIC), hardware_version=20)
     own = own_values(ARMS[:2], vm.settings, vm, HOST)
-    assert "numa.autosize.cookie" not in own
-    assert "cpuAffinity" not in own
+    assert not {"numa.autosize.cookie", "cpuAffinity"} & own.keys()
     assert own["numa.vcpu.min"] is None
     assert own["coresPerNumaNode"] == 0

@@ -151,7 +151,7 @@ def test_what_nobody_has_seen_of_a_vm_makes_its_layout_less_sure() -> None:
 
     assert predict(host, wide).confidence == "high"
     assert predict(host, wide, unseen=["cpuHotAddEnabled"]).alternatives == (1,)
-    assert "numa.* keys were not read" in predict(host, wide, unseen=["extraConfig"]).because
+    assert predict(host, wide, unseen=["extraConfig"]).confidence == "low"
     assert predict(host, {"numCPUs": 8, "numCoresPerSocket": 1}, unseen=["extraConfig"]).confidence == "high"
 
 
@@ -211,7 +211,6 @@ def test_a_release_that_no_source_covers_makes_every_layout_less_sure() -> None:
     )
 
     assert (newest.confidence, newer.confidence, newer.node_sizes) == ("high", "low", newest.node_sizes)
-    assert "ESXi 9.1" in newer.because
 
 
 @pytest.mark.parametrize(("nodes", "vcpus", "sure"), [(2, 6, "high"), (8, 6, "low"), (8, 64, "high")])
@@ -224,7 +223,6 @@ def test_how_far_a_small_vm_is_spread_over_many_nodes_is_not_known(nodes: int, v
     )
 
     assert seen.confidence == sure
-    assert ("memory decides" in seen.because) == (sure == "low")
 
 
 @pytest.mark.parametrize(("release", "update"), [((6, 5), 13_932_383), ((6, 7), 13_006_603)])

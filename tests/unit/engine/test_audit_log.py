@@ -311,7 +311,7 @@ def test_a_change_that_is_made_after_a_killed_try_is_intact(tmp_path: Path) -> N
 def test_a_file_without_a_finished_line_is_intact_only_as_a_begun_log(
     tmp_path: Path, text: bytes, intact: bool
 ) -> None:
-    """A process may be killed at any byte; what is no log at all never passes as one."""
+    """A process may be killed at any byte. A file that is not a log is never called intact."""
     (tmp_path / "log").write_bytes(text)
 
     assert (verify_file(tmp_path / "log").problem is None) is intact

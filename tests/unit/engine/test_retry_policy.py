@@ -40,7 +40,7 @@ def test_only_the_latest_attempt_tells_what_lasts(past: list[str | None]) -> Non
 
 def test_what_an_account_may_not_do_lasts_and_a_login_after_a_boot_may_pass() -> None:
     """A refusal of the account lasts; a first refusal of SQL Server's may come of the boot."""
-    assert {"privilege_missing", "account_refused"} <= PERMANENT
-    assert "login_refused" not in PERMANENT
+    lasting = {"privilege_missing", "account_refused"}
+    assert PERMANENT & {*lasting, "login_refused"} == lasting
     assert needs_a_person(ended(1, "privilege_missing"))
     assert not needs_a_person(ended(1, "login_refused"))

@@ -71,7 +71,7 @@ def test_uneven_nodes_are_drawn_to_scale() -> None:
     ids=["without a boot", "without a log"],
 )
 def test_what_is_not_known_is_written_not_drawn(gone: dict[str, Any], kinds: tuple[str, str]) -> None:
-    """There is no box for it."""
+    """No box is drawn, and the picture says `not known` or `not evaluated`."""
     svg = str(drawing(replace(ARM, **gone), key="k").svg)
 
     assert [boxes(svg, kind) for kind in kinds] == [[], []]

@@ -12,25 +12,23 @@ from vnuma.workloads.client import Client, Hello, client_host, driver_on
 OWN = Driver("/venv/odbc/libtdsodbc.so", "freetds", "1.3", "/venv/odbc/libtdsodbc.so")
 
 
-def test_a_missing_ssh_is_named_with_what_to_install() -> None:
-    """No traceback: the machine, the program, and the next step."""
-    with (
-        pytest.raises(MachineUnreachable) as caught,
-        client_host(Client("load01", ("/nowhere/ssh", "-T", "load01", "exec python3"))),
-    ):
-        pass
-    assert "openssh-client" in str(caught.value.fix)
+LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": "/nowhere/python3"}
 
 
-def test_a_missing_python_on_this_machine_is_not_taken_for_a_missing_ssh() -> None:
-    """A host that Ansible reaches by its local connection is this machine."""
-    variables = {"ansible_connection": "local", "ansible_python_interpreter": "/nowhere/python3"}
-    with (
-        pytest.raises(MachineUnreachable) as caught,
-        client_host(client_from("load01", variables)),
-    ):
+@pytest.mark.parametrize(
+    ("client", "helps"),
+    [
+        (Client("load01", ("/nowhere/ssh", "-T", "load01", "exec python3")), "openssh-client"),
+        (client_from("load01", LOCAL), "ansible_python_interpreter"),
+    ],
+    ids=["ssh", "Python"],
+)
+def test_a_program_that_is_missing_has_its_own_next_step(client: Client, helps: str) -> None:
+    """Without SSH or Python no traceback: a host that Ansible reaches by its local connection is this one."""
+    with pytest.raises(MachineUnreachable) as caught, client_host(client):
         pass
-    assert "ansible_python_interpreter" in str(caught.value.fix)
+
+    assert helps in str(caught.value.fix)
 
 
 @pytest.mark.parametrize(
