@@ -23,7 +23,7 @@ from vnuma.report.archive.raw import dictionary
 from vnuma.report.export.results import results_schema
 
 ROOT = Path(__file__).parents[2]
-MOST_WORDS = 26_100
+MOST_WORDS = 26_000
 """To read; docs/reference is made from the code, to look things up in."""
 
 
