@@ -294,16 +294,10 @@ func newServices(
 			continue
 		}
 		instance, err := sqlserver.New(sqlserver.Config{
-			Address: net.JoinHostPort(addresses[i], "0"), User: sqlUser, Password: password,
-			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition), Scenario: played.Name,
-			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
-			WithoutColumns: played.WithoutColumns,
-			SoftNUMA:       vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
-			NodePorts: nodePorts, RegistryReadOnly: vm.SQL.RegistryReadOnly,
-			SingleAddresses: !vm.SQL.ListenAll, DynamicPort: vm.SQL.DynamicPort, Linux: vm.SQL.Platform == "linux", Logins: vm.SQL.Logins,
-			ClockAhead:  time.Duration(vm.Around.ClockMinutes * float64(time.Minute)),
-			Certificate: certificate, Keytab: keytab,
-			Log: diagnosis.With("vm", vm.Path()),
+			SQL: vm.SQL, Address: net.JoinHostPort(addresses[i], "0"), User: sqlUser, Password: password, Scenario: played.Name,
+			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i), WithoutColumns: played.WithoutColumns,
+			NodePorts: nodePorts, ClockAhead: time.Duration(vm.Around.ClockMinutes * float64(time.Minute)),
+			Certificate: certificate, Keytab: keytab, Log: diagnosis.With("vm", vm.Path()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("SQL Server in %s: %w", vm.Path(), err)
@@ -349,14 +343,6 @@ func (s *services) endpoint(vm scenario.VM) (vcenter.Event, error) {
 		"node_ports": s.ports[vm.Path()]}, nil
 }
 
-// fullEdition is an edition's name in SERVERPROPERTY('Edition').
-func fullEdition(edition string) string {
-	if strings.Contains(edition, "Edition") {
-		return edition
-	}
-	return edition + " Edition (64-bit)"
-}
-
 // machines are the SSH servers of the scenario's Linux machines, by name.
 type machines []machine
 
@@ -373,16 +359,7 @@ func startMachines(
 	var started machines
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, stated := range played.Machines {
-		config := linux.Config{
-			Name: stated.Name, Scenario: played.Name, CPUModel: stated.CPUModel, OtherReader: -1, Real: stated.Real,
-			Cost: model, Seed: played.Seed + int64(i),
-		}
-		if stated.OtherReader != nil {
-			config.OtherReader = *stated.OtherReader
-		}
-		for _, node := range stated.Nodes {
-			config.Nodes = append(config.Nodes, linux.Node(node))
-		}
+		config := linux.Config{Machine: stated, Scenario: played.Name, Cost: model, Seed: played.Seed + int64(i)}
 		log := diagnosis.With("machine", stated.Name)
 		at := slices.IndexFunc(played.VMs, func(vm scenario.VM) bool { return vm.Name == stated.VM })
 		if at < 0 {

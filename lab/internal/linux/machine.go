@@ -16,29 +16,18 @@ import (
 
 	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/scenario"
 )
-
-// Node is one NUMA node: its CPUs, its memory, and what programs use of it.
-type Node struct {
-	CPUs     int
-	MemoryMB int
-	UsedMB   int
-}
 
 // Config is a machine's state when the lab starts.
 type Config struct {
-	Name     string
-	Scenario string
-	CPUModel string
-	Nodes    []Node
-	// HostNodes are the physical nodes of a VM's nodes; nil: each node is its own.
-	HostNodes []int
-	Real      []string // programs of the machine that the lab runs on, which run there
-	UUID      string   // of the VM's firmware; empty: none is shown
-	// OtherReader is a node from which some program reads every file right after the caches were dropped; below 0: none.
-	OtherReader int
-	Cost        cost.Model
-	Seed        int64
+	scenario.Machine
+
+	Scenario  string
+	HostNodes []int  // the physical nodes of a VM's nodes; nil: each node is its own
+	UUID      string // of the VM's firmware; empty: none is shown
+	Cost      cost.Model
+	Seed      int64
 }
 
 // Machine is one running machine.
@@ -87,9 +76,9 @@ func (m *Machine) dropCaches(string) error {
 	m.memory.drop()
 	m.passes++
 	m.reads = 0
-	if m.config.OtherReader >= 0 {
+	if m.config.OtherReader != nil {
 		m.root.each(func(file *entry) {
-			m.memory.hold(file, file.size, policy{kind: local, nodes: []int{m.config.OtherReader}})
+			m.memory.hold(file, file.size, policy{kind: local, nodes: []int{*m.config.OtherReader}})
 		})
 	}
 	return nil
@@ -162,7 +151,7 @@ func (g *Guest) Start(boot guest.Boot) error {
 	config.UUID, config.HostNodes, config.Nodes = boot.UUID, boot.HostNodes, nil
 	for _, vcpus := range boot.Nodes {
 		memory := int(boot.MemoryMB) * len(vcpus) / boot.VCPUs
-		config.Nodes = append(config.Nodes, Node{CPUs: len(vcpus), MemoryMB: memory, UsedMB: memory / usedShare})
+		config.Nodes = append(config.Nodes, scenario.MachineNode{CPUs: len(vcpus), MemoryMB: memory, UsedMB: memory / usedShare})
 	}
 	next := New(config)
 	if g.machine != nil {

@@ -3,6 +3,8 @@ package linux
 import (
 	"errors"
 	"slices"
+
+	"vnuma.dev/lab/internal/scenario"
 )
 
 // pageKB is the size of a page.
@@ -32,7 +34,7 @@ type memory struct {
 	held            map[*entry][]int64
 }
 
-func newMemory(nodes []Node, hosts []int) *memory {
+func newMemory(nodes []scenario.MachineNode, hosts []int) *memory {
 	m := &memory{held: map[*entry][]int64{}, hosts: hosts}
 	for number, node := range nodes {
 		if hosts == nil {

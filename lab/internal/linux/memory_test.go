@@ -81,7 +81,8 @@ func TestDroppedPagesAreGoneAndThoseOfFilesInMemoryStay(t *testing.T) {
 
 func TestAnotherReaderIsFasterThanTheOneThatPlaces(t *testing.T) {
 	m := published(t)
-	m.config.OtherReader = 1
+	m.config.OtherReader = new(int)
+	*m.config.OtherReader = 1
 	ran(m, file+onNode+"--membind=0"+read)
 	if got := pages(t, m); got[0] != 0 || got[1] != 1403 {
 		t.Errorf("%v MB", got)

@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"vnuma.dev/lab/internal/cost"
+	"vnuma.dev/lab/internal/scenario"
 )
 
 func published(t *testing.T) *Machine {
 	t.Helper()
 	return New(Config{
-		Name: "xeon5500", Scenario: "closson2009", CPUModel: "a CPU", OtherReader: -1, Cost: cost.Default(), Seed: 1,
-		Nodes: []Node{{CPUs: 4, MemoryMB: 8052, UsedMB: 2106}, {CPUs: 4, MemoryMB: 8080, UsedMB: 93}},
+		Scenario: "closson2009", Cost: cost.Default(), Seed: 1,
+		Machine: scenario.Machine{Name: "xeon5500", CPUModel: "a CPU",
+			Nodes: []scenario.MachineNode{{CPUs: 4, MemoryMB: 8052, UsedMB: 2106}, {CPUs: 4, MemoryMB: 8080, UsedMB: 93}}},
 	})
 }
 

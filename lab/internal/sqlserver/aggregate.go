@@ -1,9 +1,13 @@
 package sqlserver
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
+	"sync"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -155,9 +159,6 @@ func (p *aggregatePlan) newGroup(keys []any) *group {
 func (p *aggregatePlan) each(yield func([]any) error) error {
 	row, ok, err := p.overProduct()
 	if !ok && err == nil {
-		row, ok, err = p.overScan()
-	}
-	if !ok && err == nil {
 		row, ok = p.overCounted()
 	}
 	switch {
@@ -225,129 +226,46 @@ func (p *aggregatePlan) gather() ([]*group, error) {
 // An aggregate over a cross join of 3000 x 3000 rows reads 9 million pairs. The two that vnuma uses are computed from the
 // two sides without building a row: the number of pairs, and the sum of a checksum over columns.
 
-// summedChecksum is SUM(CAST(CHECKSUM(columns) AS bigint)), or the same of BINARY_CHECKSUM.
-type summedChecksum struct {
-	places []int
-	folded bool // CHECKSUM, which ignores case
+// checksummed is CHECKSUM of columns, which ignores case, or BINARY_CHECKSUM.
+type checksummed struct {
+	places     []int
+	ignoreCase bool
 }
 
-// checksummed parses an aggregate's call; nil if it is anything else.
-func (a *aggregate) checksummed() *summedChecksum {
-	cast, ok := a.call.Args[0].(*tsql.Cast)
-	if !ok || a.name != "sum" || a.typ.Kind != tds.KindInt64 {
-		return nil
+// overProduct computes aggregates over a cross product without building its rows; ok is false if one of them needs them.
+func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
+	cross := productOf(p.input)
+	other := func(a *aggregate) bool { return a.arg != nil && (a.name != "sum" || a.arg.checksum == nil) }
+	if cross == nil || p.grouped || slices.ContainsFunc(p.aggregates, other) {
+		return nil, false, nil
 	}
-	call, ok := cast.X.(*tsql.Call)
-	if !ok || call.Star {
-		return nil
-	}
-	name := fold(call.Name.Object())
-	if name != "checksum" && name != "binary_checksum" {
-		return nil
-	}
-	out := &summedChecksum{folded: name == "checksum"}
-	for _, arg := range call.Args {
-		ref, ok := arg.(*tsql.ColumnRef)
-		if !ok {
-			return nil
-		}
-		place, err := a.at.scope.find(ref)
-		if err != nil || place < 0 {
-			return nil
-		}
-		out.places = append(out.places, place)
-	}
-	return out
-}
-
-// shift is by how much the checksum of the column at a position of the list is rotated.
-func (c *summedChecksum) shift(at int) int { return 4 * (len(c.places) - 1 - at) }
-
-// summed computes aggregates from a number of rows and their checksums; ok is false if one of them needs the rows
-// themselves.
-func (p *aggregatePlan) summed(rows func() (int64, error), sum func(*summedChecksum) int64) (row []any, ok bool, err error) {
-	asked := make([]*summedChecksum, len(p.aggregates))
-	for i, a := range p.aggregates {
-		if a.arg == nil {
-			continue
-		}
-		if asked[i] = a.checksummed(); asked[i] == nil {
-			return nil, false, nil
-		}
-	}
-	n, err := rows()
+	left, right, err := cross.sides()
 	if err != nil {
 		return nil, false, err
 	}
-	for _, c := range asked {
+	width := len(cross.left.columns())
+	pairs := int64(len(left)) * int64(len(right))
+	for _, a := range p.aggregates {
 		switch {
-		case c == nil:
-			row = append(row, n)
-		case n == 0:
+		case a.arg == nil:
+			row = append(row, pairs)
+		case pairs == 0:
 			row = append(row, nil)
 		default:
-			row = append(row, sum(c))
+			row = append(row, sumOfXor(a.arg.checksum.ofRows(left, 0, width), a.arg.checksum.ofRows(right, width, len(cross.columns()))))
 		}
 	}
 	return row, true, p.run.ended()
 }
 
-// overProduct computes aggregates over a cross product without building its rows.
-func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
-	cross := productOf(p.input)
-	if cross == nil || p.grouped {
-		return nil, false, nil
-	}
-	var left, right [][]any
-	count := func() (int64, error) {
-		left, right, err = cross.sides()
-		return int64(len(left)) * int64(len(right)), err
-	}
-	return p.summed(count, func(c *summedChecksum) int64 {
-		width := len(left[0])
-		return sumOfXor(c.ofRows(left, 0, width), c.ofRows(right, width, width+len(right[0])))
-	})
-}
-
-// overScan is the same over a whole table.
-func (p *aggregatePlan) overScan() (row []any, ok bool, err error) {
-	scan := scanOf(p.input)
-	if scan == nil || p.grouped {
-		return nil, false, nil
-	}
-	return p.summed(func() (int64, error) { return int64(scan.rows.rows), nil }, scan.rows.checksum)
-}
-
-// checksum is the sum of the rows' checksums. Stores never change: each sum is computed once.
-func (s *store) checksum(c *summedChecksum) (sum int64) {
-	s.joins.Lock()
-	defer s.joins.Unlock()
-	key := fmt.Sprint(*c)
-	if known, ok := s.sums[key]; ok {
-		return known
-	}
-	for row := range s.rows {
-		var one uint32
-		for _, place := range c.places {
-			one = foldChecksum(one, checksumOf(s.cells[place].value(row), c.folded))
-		}
-		sum += int64(int32(one))
-	}
-	if s.sums == nil {
-		s.sums = map[string]int64{}
-	}
-	s.sums[key] = sum
-	return sum
-}
-
 // ofRows is each row's part of the checksum of a pair: that of its own columns, from one position
 // up to another, exclusive.
-func (c *summedChecksum) ofRows(rows [][]any, from, to int) []uint32 {
+func (c *checksummed) ofRows(rows [][]any, from, to int) []uint32 {
 	sums := make([]uint32, len(rows))
 	for i, row := range rows {
 		for k, place := range c.places {
 			if from <= place && place < to {
-				sums[i] ^= bits.RotateLeft32(checksumOf(row[place-from], c.folded), c.shift(k))
+				sums[i] ^= bits.RotateLeft32(checksumOf(row[place-from], c.ignoreCase), 4*(len(c.places)-1-k))
 			}
 		}
 	}
@@ -373,4 +291,53 @@ func productOf(p plan) *crossPlan {
 		return productOf(p.plan)
 	}
 	return nil
+}
+
+// answers are what statements that aggregate stored tables have given, by their text and the stores that they read: stores
+// never change.
+type answers struct{ sync.Map }
+
+type answer struct {
+	rows   func() ([][]any, error)
+	stores []*store // whose addresses are in the key
+}
+
+// answerPlan gives what the first statement like it has computed.
+type answerPlan struct {
+	plan
+	key string
+	run *run
+}
+
+// answered is the same plan if it is not an aggregate that depends on stored rows alone.
+func answered(q *tsql.Query, p plan, r *run) plan {
+	if cross, _ := storedProduct(p); cross != nil || len(r.use.stores) == 0 || r.use.volatile || !readsWhole(p) {
+		return p
+	}
+	return &answerPlan{plan: p, key: fmt.Sprint(r.use.stores, tsql.Format(q)), run: r}
+}
+
+func (p *answerPlan) each(yield func([]any) error) error {
+	for {
+		rows, err := p.rows()
+		ended := p.run.ended()
+		switch {
+		case err == nil:
+			return (&rowsPlan{rows: rows, run: p.run}).each(yield)
+		case ended != nil || !errors.Is(err, errEnded): // otherwise another client, that computed it, has ended
+			return cmp.Or(ended, err)
+		}
+	}
+}
+
+func (p *answerPlan) rows() (rows [][]any, err error) {
+	stores := p.run.use.stores
+	known, _ := stores[0].known.LoadOrStore(p.key, answer{sync.OnceValues(func() ([][]any, error) { return collect(p.plan) }), stores})
+	err = errEnded // if it panics
+	defer func() {
+		if err != nil {
+			stores[0].known.Delete(p.key)
+		}
+	}()
+	return known.(answer).rows()
 }

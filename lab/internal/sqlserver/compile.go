@@ -19,6 +19,7 @@ type scalar struct {
 	eval     evalFunc
 	constant bool // eval needs no row and always returns the same
 	ref      int  // 1 + position of the column that this is, 0 for anything computed
+	checksum *checksummed
 }
 
 // column is a named column of a row source.
@@ -252,11 +253,10 @@ func (c *compiler) cast(x *tsql.Cast) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
-	return folded(scalar{typ: t, nullable: operand.nullable, eval: func(row []any) (any, error) {
-		v, err := operand.eval(row)
-		if err != nil || v == nil {
-			return nil, err
-		}
-		return convert(v, t)
-	}}, &operand), nil
+	made := converted(operand, t)
+	if t.Kind == tds.KindInt64 {
+		made.checksum = operand.checksum
+	}
+	made.ref = 0
+	return made, nil
 }

@@ -1,7 +1,6 @@
 package sqlserver
 
 import (
-	"cmp"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -136,10 +135,6 @@ func (b *batch) checkMemoryOptimized(t *table, line int) error {
 		return tsql.Errorf(41337, line, "Cannot create memory optimized tables. To create memory optimized tables, the database must "+
 			"have a MEMORY_OPTIMIZED_FILEGROUP that is online and has at least one container.")
 	}
-	hasKey := false
-	for _, x := range t.indexes {
-		hasKey = hasKey || x.Primary
-	}
 	return nil
 }
 
@@ -206,11 +201,12 @@ func (b *batch) createIndex(st *tsql.CreateIndex) error {
 			return err
 		}
 	}
+	before := t.unique
 	if err := t.addIndex(&x); err != nil {
 		return err
 	}
-	if err := t.checkKeys(); err != nil {
-		t.unique = t.unique[:len(t.unique)-1]
+	if err := t.keep(t.rows, 0); err != nil {
+		t.unique = before
 		return err
 	}
 	t.indexes = append(t.indexes, x)
@@ -277,77 +273,10 @@ func (s *Session) dropDatabase(name string) error {
 	return nil
 }
 
-// uniqueKey enforces a primary key or unique index by the sorted order of its rows.
+// uniqueKey is a primary key or unique index.
 type uniqueKey struct {
 	index  tsql.IndexDef
 	places []int
-	order  *keyOrder // nil until needed
-}
-
-// keyOrder is the order of the rows of a store by a key; rows is nil if they are in that order.
-type keyOrder struct{ rows []int32 }
-
-// at is the row at a position of the order.
-func (o *keyOrder) at(place int) int {
-	if o.rows == nil {
-		return place
-	}
-	return int(o.rows[place])
-}
-
-const noDuplicate = -1
-
-// inOrder finds the order of the rows of a table's store.
-func (u *uniqueKey) inOrder(s *store) *keyOrder {
-	if u.order == nil {
-		u.order, _ = u.extended(&keyOrder{}, s, 0)
-	}
-	return u.order
-}
-
-// extended merges the rows of a store from one on into the order of those before. duplicate is the first row
-// with the key of an earlier row.
-func (u *uniqueKey) extended(o *keyOrder, s *store, from int) (out *keyOrder, duplicate int) {
-	if u.ascending(o, s, from) {
-		if o.rows != nil {
-			o = &keyOrder{rows: append(o.rows[:len(o.rows):len(o.rows)], numbered(from, s.rows)...)}
-		}
-		return o, noDuplicate
-	}
-	rows := numbered(0, s.rows)
-	slices.SortFunc(rows, func(a, b int32) int {
-		return cmp.Or(s.compare(int(a), int(b), u.places), cmp.Compare(a, b))
-	})
-	duplicate = noDuplicate
-	for place := 1; place < len(rows); place++ {
-		before, row := int(rows[place-1]), int(rows[place])
-		if s.compare(before, row, u.places) == 0 && (duplicate == noDuplicate || row < duplicate) {
-			duplicate = row
-		}
-	}
-	return &keyOrder{rows: rows}, duplicate
-}
-
-// ascending reports whether the rows from one on follow all others in the order of the key, each once.
-func (u *uniqueKey) ascending(o *keyOrder, s *store, from int) bool {
-	for row := max(from, 1); row < s.rows; row++ {
-		before := row - 1
-		if row == from {
-			before = o.at(from - 1)
-		}
-		if s.compare(before, row, u.places) >= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func numbered(from, to int) []int32 {
-	out := make([]int32, 0, to-from)
-	for row := from; row < to; row++ {
-		out = append(out, int32(row))
-	}
-	return out
 }
 
 // insert adds rows after checking keys.
@@ -355,57 +284,45 @@ func (t *table) insert(rows *store) error {
 	if t.repeated != nil {
 		return errCounted
 	}
-	before := t.rows
-	after := before.with(rows)
-	orders := make([]*keyOrder, len(t.unique))
-	for i, u := range t.unique {
-		order, duplicate := u.extended(u.inOrder(before), after, before.rows)
-		if duplicate != noDuplicate {
-			return u.duplicate(t, after, duplicate)
+	return t.keep(t.rows.with(rows), t.rows.rows)
+}
+
+// keep makes rows those of the table, in the order of its first key, which those up to `from` have already. Stores passed to
+// readers before stay as they were.
+func (t *table) keep(rows *store, from int) error {
+	for n, u := range slices.Backward(t.unique) {
+		if n > 0 {
+			from = 0
 		}
-		orders[i] = order
+		sorted, duplicate := rows.inOrder(u.places, from)
+		if duplicate >= 0 {
+			return u.duplicate(t, sorted, duplicate)
+		}
+		if n == 0 {
+			rows = sorted
+		}
 	}
-	t.rows = after
-	for i, u := range t.unique {
-		u.order = orders[i]
-	}
+	t.rows = rows
 	return nil
 }
 
-// replace replaces all rows by others; stores passed to readers before stay as they were.
+// replace replaces all rows by others, in the same order.
 func (t *table) replace(rows *store) {
-	t.repeated, t.counted = nil, 0
-	t.rows = rows.clipped()
-	for _, u := range t.unique {
-		u.order = nil
-	}
+	t.repeated, t.counted, t.rows = nil, 0, rows
 }
 
-// checkKeys finds the order of the rows by every key, or returns the error of one that is not unique.
-func (t *table) checkKeys() error {
-	for _, u := range t.unique {
-		order, duplicate := u.extended(&keyOrder{}, t.rows, 0)
-		if duplicate != noDuplicate {
-			return u.duplicate(t, t.rows, duplicate)
-		}
-		u.order = order
-	}
-	return nil
-}
-
-// ordered is a key that yields the rows in the order of some columns without a sort, as the optimiser would
-// use it: clustered, or any range index of a memory-optimised table. Nil if there is none.
+// ordered is the key in whose order the table is read without a sort, as the optimiser would use it: a clustered one, or any
+// range index of a memory-optimised table. Nil if that is not the order of these columns.
 func (t *table) ordered(columns []int) *uniqueKey {
-	for _, u := range t.unique {
-		usable := !u.index.Hash && (t.memoryOptimized || u.index.Clustered)
-		for i := range min(len(columns), len(u.places)) {
-			usable = usable && columns[i] == u.places[i]
-		}
-		if usable {
-			return u
-		}
+	if len(t.unique) == 0 {
+		return nil
 	}
-	return nil
+	u := t.unique[0]
+	n := min(len(columns), len(u.places))
+	if u.index.Hash || !(t.memoryOptimized || u.index.Clustered) || !slices.Equal(columns[:n], u.places[:n]) {
+		return nil
+	}
+	return u
 }
 
 func (u *uniqueKey) duplicate(t *table, s *store, row int) error {

@@ -159,15 +159,22 @@ func (b *batch) choose(st *tsql.If) error {
 }
 
 func (b *batch) loop(st *tsql.While) error {
-	if done, err := b.countLoop(st); done || err != nil {
-		return err
-	}
-	for b.ctx.Err() == nil && b.w.Err() == nil && !b.aborted {
+	inserts, failed := b.countable(st), b.s.failed
+	for pass := 1; b.ctx.Err() == nil && b.w.Err() == nil && !b.aborted; pass++ {
 		holds, err := b.condition(st.Cond)
 		if err != nil || !holds {
 			return err
 		}
+		var before map[string]int64
+		if pass == runPasses {
+			before = b.wholeNumbers()
+		}
 		b.statement(st.Body)
+		if pass == runPasses && inserts != nil && b.s.failed == failed && !b.aborted {
+			if err := b.skip(st.Cond, inserts, before); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -55,6 +55,18 @@ func checksumFunction(ignoreCase bool) func(*run, []any) (any, error) {
 	}
 }
 
+// columnsOfChecksum are the arguments if all are columns, otherwise nil.
+func columnsOfChecksum(args []scalar, ignoreCase bool) *checksummed {
+	c := &checksummed{ignoreCase: ignoreCase}
+	for _, arg := range args {
+		if arg.ref == 0 {
+			return nil
+		}
+		c.places = append(c.places, arg.ref-1)
+	}
+	return c
+}
+
 // call compiles a function call.
 func (c *compiler) call(x *tsql.Call) (scalar, error) {
 	name := fold(x.Name.Object())
@@ -80,7 +92,13 @@ func (c *compiler) call(x *tsql.Call) (scalar, error) {
 	if name == "replicate" && isText(args[0].typ.Kind) && args[0].typ.Size < 0 {
 		f = replicateMax
 	}
-	return c.apply(f, args), nil
+	_, pure := textFunctions[name]
+	made := c.apply(f, args)
+	if strings.HasSuffix(name, "checksum") {
+		made.checksum, pure = columnsOfChecksum(args, name == "checksum"), true
+	}
+	c.run.use.volatile = c.run.use.volatile || !pure
+	return made, nil
 }
 
 func (c *compiler) apply(f function, args []scalar) scalar {
@@ -213,6 +231,7 @@ func dateAdd(c *compiler, x *tsql.Call) (scalar, error) {
 
 // variable compiles @v and @@v.
 func (c *compiler) variable(x *tsql.VarRef) (scalar, error) {
+	c.run.use.volatile = true
 	if strings.HasPrefix(x.Name, "@@") {
 		f, ok := globals[x.Name]
 		if !ok {

@@ -188,7 +188,9 @@ func (b *batch) remove(st *tsql.Delete) (outcome, error) {
 		case v == true:
 			n++
 		default:
-			after.copyFrom(before, i)
+			if err := after.add(row); err != nil {
+				return outcome{}, err
+			}
 		}
 	}
 	b.s.inst.mu.Lock()

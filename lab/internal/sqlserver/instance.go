@@ -19,37 +19,31 @@ import (
 	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/ports"
+	"vnuma.dev/lab/internal/scenario"
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
 
 // Config is constant over the reboots of an instance.
 type Config struct {
-	Address        string              // "127.0.0.1:0" takes a free port once and keeps it
-	User, Password string              // the login that is a member of sysadmin
-	Logins         map[string][]string // others with the same password, and their server permissions
-	Version        string              // "16.0.4135.4": decides which columns the views have
-	Edition        string              // "Developer Edition (64-bit)"
+	scenario.SQL
+
+	Address        string // "127.0.0.1:0" takes a free port once and keeps it
+	User, Password string // the login that is a member of sysadmin; other logins have the same password
 	Cost           cost.Model
 	TimeScale      float64 // 0 = never wait; 1 = statements take their modelled time
 	Seed           int64
-	SoftNUMA       bool // automatic soft-NUMA
-	// LogWritersSpread puts a log writer on each memory node, where the server has more than one.
-	LogWritersSpread bool
-	AdventureWorks   bool // a database AdventureWorks2019 with synthetic rows exists
-	Use              Use  // what else it is used for
-	NodePorts        int  // how many further ports it reserves for mapping to NUMA nodes
-	RegistryReadOnly bool // the service account may not write to the registry
-	SingleAddresses  bool // Listen All is No
-	DynamicPort      bool // no TcpPort, a dynamic one
-	Linux            bool // it runs on Linux, where there is no registry
-	ClockAhead       time.Duration
-	Scenario         string              // the simulator's name in its version
-	WithoutColumns   map[string][]string // a view, without its schema: the columns that it lacks
-	Certificate      *tls.Certificate
-	Keytab           string       // a file with which Kerberos tickets log in, each as a member of sysadmin; "" = none
-	Log              *slog.Logger // bad input of clients and failures of the executor; nil = discarded
+	NodePorts      int // how many further ports it reserves for mapping to NUMA nodes
+	ClockAhead     time.Duration
+	Scenario       string              // the simulator's name in its version
+	WithoutColumns map[string][]string // a view, without its schema: the columns that it lacks
+	Certificate    *tls.Certificate
+	Keytab         string       // a file with which Kerberos tickets log in, each as a member of sysadmin; "" = none
+	Log            *slog.Logger // bad input of clients and failures of the executor; nil = discarded
 }
+
+// onLinux reports whether it runs where there is no registry.
+func (c Config) onLinux() bool { return c.Platform == "linux" }
 
 // String leaves the password out.
 func (c Config) String() string {
@@ -349,17 +343,6 @@ func (i *Instance) pace(elapsed time.Duration, done <-chan struct{}) {
 	case <-timer.C:
 	case <-done:
 	}
-}
-
-// Use is what else a server is used for, visible only as rows in views.
-type Use struct {
-	AvailabilityGroup []string // databases in one
-	Hadr              bool     // availability groups are enabled, whether or not there is one
-	Clustered         bool
-	Published         []string // databases that replication publishes
-	LogShipped        []string // primary databases of log shipping
-	Backups           []string // databases being backed up
-	Sessions          []string // programs of other people's sessions
 }
 
 func init() {

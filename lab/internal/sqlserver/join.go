@@ -50,12 +50,12 @@ func (p *crossPlan) each(yield func([]any) error) error {
 	})
 }
 
-// joinPlan is an INNER or LEFT join, by hash if possible, otherwise by nested loops.
+// joinPlan is an INNER or LEFT join: by nested loops, or of equal columns by hash.
 type joinPlan struct {
 	outer       bool // LEFT
 	left, right plan
 	on          scalar
-	equal       *equalities // nil: nested loops
+	equal       equalities
 	run         *run
 }
 
@@ -90,7 +90,7 @@ func (c *compiler) join(j *tsql.Join) (plan, error) {
 	if j.Kind == "CROSS" {
 		return &crossPlan{left: left, right: right, run: c.run}, nil
 	}
-	p := &joinPlan{outer: j.Kind == "LEFT", left: left, right: right, run: c.run, equal: c.equalities(j.On, left, right)}
+	p := &joinPlan{outer: j.Kind == "LEFT", left: left, right: right, run: c.run, equal: equalColumns(j.On, left, right)}
 	p.on, err = c.with(&scope{columns: p.columns()}).expr(j.On)
 	return p, err
 }
@@ -118,136 +118,50 @@ func aliased(p plan, alias string, names []string, line int) (plan, error) {
 	return &renamedPlan{plan: p, cols: cols}, nil
 }
 
-// equalities are the columns that a join compares, by position; nil if its condition is
-// anything but equalities of one column of either side.
+// equalities are the columns that a join compares, by position.
 type equalities struct{ left, right []int }
 
-func (c *compiler) equalities(on tsql.Expr, left, right plan) *equalities {
-	switch x := on.(type) {
-	case *tsql.Logic:
-		if x.Op != "AND" {
-			return nil
+// equalColumns are those that a condition compares, each with one of the other side; none if it is anything else.
+func equalColumns(on tsql.Expr, left, right plan) (found equalities) {
+	if and, ok := on.(*tsql.Logic); ok && and.Op == "AND" {
+		one, two := equalColumns(and.L, left, right), equalColumns(and.R, left, right)
+		if one.left != nil && two.left != nil {
+			found = equalities{append(one.left, two.left...), append(one.right, two.right...)}
 		}
-		one, two := c.equalities(x.L, left, right), c.equalities(x.R, left, right)
-		if one == nil || two == nil {
-			return nil
-		}
-		return &equalities{append(one.left, two.left...), append(one.right, two.right...)}
-	case *tsql.Compare:
-		l, ok := x.L.(*tsql.ColumnRef)
-		r, also := x.R.(*tsql.ColumnRef)
-		if !ok || !also || x.Op != "=" {
-			return nil
-		}
-		a, b := placeIn(l, left), placeIn(r, right)
-		if a < 0 || b < 0 {
-			a, b = placeIn(r, left), placeIn(l, right)
-		}
-		if a < 0 || b < 0 || !sameKey(left.columns()[a], right.columns()[b]) {
-			return nil
-		}
-		return &equalities{[]int{a}, []int{b}}
+		return found
 	}
-	return nil
-}
-
-func placeIn(ref *tsql.ColumnRef, p plan) int {
-	at, err := (&scope{columns: p.columns()}).find(ref)
-	if err != nil {
-		return -1
+	equal, ok := on.(*tsql.Compare)
+	if !ok || equal.Op != "=" {
+		return found
 	}
-	return at
-}
-
-// sameKey reports whether equal values of two columns have equal checksums.
-func sameKey(a, b column) bool {
-	if a.typ.Kind == tds.KindFloat || a.typ.Kind == tds.KindDecimal && a.typ.Scale != b.typ.Scale {
-		return false // -0 and 0, 1.0 and 1.00
-	}
-	return a.typ.Kind == b.typ.Kind || isInteger(a.typ.Kind) && isInteger(b.typ.Kind) || isText(a.typ.Kind) && isText(b.typ.Kind)
-}
-
-// chains are the rows of a store by the checksum of some columns: for each remainder of it the first row, and
-// for each row the next of the same chain, in the order of the rows. Zero ends a chain; rows count from 1.
-type chains struct {
-	columns     []int
-	first, next []int32
-}
-
-// hashed finds rows by the values of some columns. Stores never change: the chains of the last join are kept.
-func (s *store) hashed(columns []int) *chains {
-	s.joins.Lock()
-	defer s.joins.Unlock()
-	if s.chains == nil || !slices.Equal(s.chains.columns, columns) {
-		s.chains = s.chained(columns)
-	}
-	return s.chains
-}
-
-func (s *store) chained(columns []int) *chains {
-	out := &chains{columns: columns, first: make([]int32, s.rows+1), next: make([]int32, s.rows+1)}
-	for row := s.rows; row > 0; row-- {
-		var sum uint32
-		for _, c := range columns {
-			sum = foldChecksum(sum, checksumOf(s.cells[c].value(row-1), true))
-		}
-		at := out.place(sum)
-		out.first[at], out.next[row] = int32(row), out.first[at]
-	}
-	return out
-}
-
-// place is the start of a checksum's chain.
-func (c *chains) place(sum uint32) uint32 { return mixed(uint64(sum)) % uint32(len(c.first)) }
-
-// each visits the rows whose checksum may be that of the values: those with the values, and a few others.
-func (c *chains) each(row []any, columns []int, visit func(row int) error) error {
-	var sum uint32
-	for _, at := range columns {
-		sum = foldChecksum(sum, checksumOf(row[at], true))
-	}
-	for at := c.first[c.place(sum)]; at != 0; at = c.next[at] {
-		if err := visit(int(at) - 1); err != nil {
-			return err
+	for _, sides := range [][2]tsql.Expr{{equal.L, equal.R}, {equal.R, equal.L}} {
+		l, r := placeIn(sides[0], left), placeIn(sides[1], right)
+		if l >= 0 && r >= 0 && sameKey(left.columns()[l].typ.Kind, right.columns()[r].typ.Kind) {
+			return equalities{[]int{l}, []int{r}}
 		}
 	}
-	return nil
+	return found
 }
 
-// byHash is the right table of a join if it can be looked up by hash, or nil.
-func (p *joinPlan) byHash() *scanPlan {
-	if p.equal == nil {
-		return nil
+func placeIn(x tsql.Expr, p plan) int {
+	if ref, ok := x.(*tsql.ColumnRef); ok {
+		if at, err := (&scope{columns: p.columns()}).find(ref); err == nil {
+			return at
+		}
 	}
-	return scanOf(p.right)
+	return -1
 }
 
-// candidates are the right rows that may match a left one.
-func (p *joinPlan) candidates() (func(left []any, visit func(right []any) error) error, error) {
-	if inner := p.byHash(); inner != nil {
-		found := inner.rows.hashed(p.equal.right)
-		buffer := make([]any, len(inner.cols))
-		return func(left []any, visit func([]any) error) error {
-			return found.each(left, p.equal.left, func(at int) error {
-				inner.rows.read(at, buffer)
-				return visit(buffer)
-			})
-		}, nil
+// sameKey reports whether equal values of two kinds have the same rowKey.
+func sameKey(a, b tds.Kind) bool { return isInteger(a) && isInteger(b) || isText(a) && isText(b) }
+
+func (p *joinPlan) byHash() bool { return !p.outer && p.equal.left != nil }
+
+func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
+	if p.byHash() {
+		return p.hashed(yield)
 	}
 	inner, err := collect(p.right)
-	return func(_ []any, visit func([]any) error) error {
-		for _, right := range inner {
-			if err := visit(right); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, err
-}
-
-// eachTimes yields the join's rows with their number. A hash only finds candidates: the condition decides.
-func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
-	candidates, err := p.candidates()
 	if err != nil {
 		return err
 	}
@@ -256,23 +170,67 @@ func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
 	return eachTimes(p.left, func(row []any, times int64) error {
 		copy(buffer, row)
 		matched := false
-		err := candidates(row, func(right []any) error {
+		for _, right := range inner {
 			copy(buffer[width:], right)
 			v, err := p.on.eval(buffer)
-			if err != nil || v != true {
+			if err != nil {
 				return err
 			}
+			if v != true {
+				continue
+			}
 			matched = true
-			return yield(buffer, times)
-		})
-		if err == nil && p.outer && !matched {
-			clear(buffer[width:])
-			err = yield(buffer, times)
+			if err := yield(buffer, times); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
+		if p.outer && !matched {
+			clear(buffer[width:])
+			if err := yield(buffer, times); err != nil {
+				return err
+			}
 		}
 		return p.run.ended()
+	})
+}
+
+// hashed looks the rows of the right side up among those of the left one, which occur several times. A hash only finds
+// candidates: the condition decides.
+func (p *joinPlan) hashed(yield func([]any, int64) error) error {
+	type counted struct {
+		row   []any
+		times int64
+	}
+	found := map[string][]counted{}
+	err := eachTimes(p.left, func(row []any, times int64) error {
+		key := rowKey(row, p.equal.left)
+		found[key] = append(found[key], counted{slices.Clone(row), times})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	width := len(p.left.columns())
+	buffer := make([]any, width+len(p.right.columns()))
+	n := 0
+	return p.right.each(func(right []any) error {
+		if n++; n&4095 == 0 {
+			if err := p.run.ended(); err != nil {
+				return err
+			}
+		}
+		copy(buffer[width:], right)
+		for _, left := range found[rowKey(right, p.equal.right)] {
+			copy(buffer, left.row)
+			v, err := p.on.eval(buffer)
+			if err == nil && v == true {
+				err = yield(buffer, left.times)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

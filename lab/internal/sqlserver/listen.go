@@ -194,7 +194,7 @@ func (i *Instance) newRegistry() map[string]string {
 	if i.config.DynamicPort {
 		out[tcpPort], out[dynamicPort] = "", port
 	}
-	if i.config.SingleAddresses {
+	if !i.config.ListenAll {
 		out[listenAll] = "0"
 	}
 	return out
@@ -209,7 +209,7 @@ var registryNames = []struct{ key, path, name string }{
 
 func serverRegistry(v *viewContext) []viewRow {
 	i := v.inst()
-	if i.config.Linux {
+	if i.config.onLinux() {
 		return nil
 	}
 	root := `HKLM\Software\Microsoft\Microsoft SQL Server\MSSQL` + strconv.Itoa(i.version.major) + `.MSSQLSERVER\`

@@ -59,7 +59,7 @@ func (i *Instance) logWriters() []logWriter {
 	var out []logWriter
 	for n := range count {
 		node := 0
-		if i.config.LogWritersSpread {
+		if i.config.LogWriters == "spread" {
 			node = n % max(i.topology.memoryNodes, 1)
 		}
 		cpus := i.boot.Nodes[node]
@@ -103,84 +103,117 @@ func (i *Instance) nodeOf(cpu int) int {
 	return 0
 }
 
-// A loop of millions of inserts is not run pass by pass. For one that only counts and inserts,
+// A loop of millions of inserts is not run pass by pass. Of one that only inserts values and adds to variables,
 //
 //	WHILE @i < @n BEGIN INSERT INTO t (...) VALUES (...); SET @i += 1; END
 //
-// the first passes run as written. If they succeed, so do the others: only the number of their rows is stored, the cost
-// model computes their time, and the variables get their last values. Every other loop runs as written.
+// the first passes run as written. If they succeed, so do the others, and each adds as much as the last of them: only
+// the number of their rows is stored, the cost model computes their time, and the variables get their last values.
 
 const (
 	fewestPasses = 1000 // number of passes from which on a loop is not run pass by pass
 	runPasses    = 2    // of such a loop
 )
 
-// counting is a loop that only counts and inserts.
-type counting struct {
-	passes  int64
-	steps   map[string]int64 // each variable's increment per pass
-	inserts []*tsql.Insert
-}
-
-// countLoop does the work of a counting loop at once. If it returns false, run the loop as written, from the variables'
-// present values.
-func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
-	loop := b.understand(st)
-	told := !b.s.options.noCount && (b.procedure == nil || !b.procedure.def.Native) // the client gets a message for every pass
-	if loop == nil || told || b.s.options.statisticsTime {
-		return false, nil
+// countable are the inserts of such a loop, nil for any other, and for one whose client gets a message for every pass.
+func (b *batch) countable(st *tsql.While) (inserts []*tsql.Insert) {
+	if b.s.options.statisticsTime || !b.s.options.noCount && (b.procedure == nil || !b.procedure.def.Native) {
+		return nil
 	}
-	failed := b.s.failed
-	for range runPasses {
-		if b.statement(st.Body); b.aborted {
-			return true, nil
+	body := []tsql.Statement{st.Body}
+	if block, ok := st.Body.(*tsql.Block); ok {
+		body = block.Body
+	}
+	for _, s := range body {
+		only := false
+		switch s := s.(type) {
+		case *tsql.Insert:
+			inserts = append(inserts, s)
+			_, only = s.Source.Body.(*tsql.Values)
+		case *tsql.SetVariable:
+			if sum, ok := s.X.(*tsql.Arith); ok && sum.Op == "+" {
+				to, variable := sum.L.(*tsql.VarRef)
+				_, constant := sum.R.(*tsql.NumberLit)
+				only = variable && constant && to.Name == s.Name
+			}
+		}
+		if !only {
+			return nil
 		}
 	}
-	if b.s.failed > failed {
-		return false, nil
-	}
-	adds, err := b.rowsOfAPass(loop)
-	if err != nil {
-		return false, err
-	}
-	left := loop.passes - runPasses
-	for name, step := range loop.steps {
-		if err := b.assign(name, b.vars[name].value.(int64)+step*left); err != nil {
-			return false, err
-		}
-	}
-	b.addRows(loop, adds)
-	return true, nil
+	return inserts
 }
 
-// rowsOfAPass is how many rows a pass adds to each table.
-func (b *batch) rowsOfAPass(loop *counting) (map[*table]int64, error) {
-	adds := map[*table]int64{}
-	r := b.newRun()
-	b.s.inst.mu.Lock()
-	defer b.s.inst.mu.Unlock()
-	for _, in := range loop.inserts {
-		t, err := r.stored(in.Target)
+// wholeNumbers are the variables that hold one.
+func (b *batch) wholeNumbers() map[string]int64 {
+	out := map[string]int64{}
+	for name, v := range b.vars {
+		if n, ok := v.value.(int64); ok {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// skip does the work of the passes that are left of a loop, if there are many; before are the variables before the last pass.
+func (b *batch) skip(cond tsql.Expr, inserts []*tsql.Insert, before map[string]int64) error {
+	less, ok := cond.(*tsql.Compare)
+	if !ok || less.Op != "<" {
+		return nil
+	}
+	counter, ok := less.L.(*tsql.VarRef)
+	bound, err := b.value(less.R)
+	most, whole := bound.(int64)
+	now := b.wholeNumbers()
+	if !ok || !whole || err != nil || now[counter.Name] <= before[counter.Name] {
+		return err
+	}
+	step := now[counter.Name] - before[counter.Name]
+	left := (most - now[counter.Name] + step - 1) / step
+	if left+runPasses < fewestPasses || !fixed(less.R, now, before) {
+		return nil
+	}
+	for name := range now {
+		added, err := integerArithmetic("*", now[name]-before[name], left, typeBigInt)
+		if err == nil {
+			now[name], err = integerArithmetic("+", now[name], added, b.vars[name].typ)
+		}
 		if err != nil {
-			return nil, err
+			return nil // it fails on the way
 		}
-		adds[t] += int64(len(in.Source.Body.(*tsql.Values).Rows))
 	}
-	return adds, nil
+	for name, last := range now {
+		b.vars[name].value = last
+	}
+	return b.addRows(inserts, left)
+}
+
+// fixed reports whether the last pass did not change the bound of a loop: a number, or a variable.
+func fixed(bound tsql.Expr, now, before map[string]int64) bool {
+	if v, ok := bound.(*tsql.VarRef); ok {
+		return now[v.Name] == before[v.Name]
+	}
+	_, number := bound.(*tsql.NumberLit)
+	return number
 }
 
 // addRows adds the number of rows of the passes that are not run, in the model's time.
-func (b *batch) addRows(loop *counting, adds map[*table]int64) {
-	inst := b.s.inst
+func (b *batch) addRows(inserts []*tsql.Insert, passes int64) error {
+	inst, r := b.s.inst, b.newRun()
 	inst.mu.Lock()
-	for t, rows := range adds {
-		t.counted += (loop.passes - runPasses) * rows
+	for _, in := range inserts {
+		t, err := r.stored(in.Target)
+		if err != nil {
+			inst.mu.Unlock()
+			return err
+		}
+		t.counted += passes * int64(len(in.Source.Body.(*tsql.Values).Rows))
 		if t.memoryOptimized {
 			inst.place()
 		}
 	}
-	inserts := loop.passes * int64(len(loop.inserts))
-	commits := inserts
+	n := (passes + runPasses) * int64(len(inserts))
+	commits := n
 	native := b.procedure != nil && b.procedure.def.Native
 	switch {
 	case b.s.db.option("DELAYED_DURABILITY", "DISABLED") == "FORCED":
@@ -189,85 +222,11 @@ func (b *batch) addRows(loop *counting, adds map[*table]int64) {
 		commits = 1 // the atomic block is one transaction
 	}
 	before := b.s.worked
-	b.s.costOf(inserts, native, commits)
+	b.s.costOf(n, native, commits)
 	worked := b.s.worked - before
 	inst.mu.Unlock()
 	inst.pace(worked, b.ctx.Done())
-}
-
-// understand parses a loop's statements; nil if it does more than count and insert values.
-func (b *batch) understand(st *tsql.While) *counting {
-	body := []tsql.Statement{st.Body}
-	if block, ok := st.Body.(*tsql.Block); ok {
-		body = block.Body
-	}
-	loop := &counting{steps: map[string]int64{}}
-	for _, s := range body {
-		switch s := s.(type) {
-		case *tsql.Insert:
-			if _, ok := s.Source.Body.(*tsql.Values); !ok {
-				return nil
-			}
-			loop.inserts = append(loop.inserts, s)
-		case *tsql.SetVariable:
-			step, ok := b.stepOf(s)
-			if _, twice := loop.steps[s.Name]; !ok || twice {
-				return nil
-			}
-			loop.steps[s.Name] = step
-		default:
-			return nil
-		}
-	}
-	if len(loop.inserts) == 0 || !b.count(loop, st.Cond) || loop.passes < fewestPasses {
-		return nil
-	}
-	return loop
-}
-
-// stepOf is what SET @v = @v + constant adds.
-func (b *batch) stepOf(s *tsql.SetVariable) (int64, bool) {
-	sum, ok := s.X.(*tsql.Arith)
-	if !ok || sum.Op != "+" {
-		return 0, false
-	}
-	v, ok := sum.L.(*tsql.VarRef)
-	if _, literal := sum.R.(*tsql.NumberLit); !ok || !literal || v.Name != s.Name || b.vars[s.Name] == nil {
-		return 0, false
-	}
-	_, whole := b.vars[s.Name].value.(int64)
-	step, err := b.value(sum.R)
-	n, number := step.(int64)
-	return n, whole && number && err == nil
-}
-
-// count finds the number of passes of WHILE @i < bound, a number or a variable that the loop does not change.
-func (b *batch) count(loop *counting, cond tsql.Expr) bool {
-	c, ok := cond.(*tsql.Compare)
-	if !ok || c.Op != "<" {
-		return false
-	}
-	counter, ok := c.L.(*tsql.VarRef)
-	if !ok || loop.steps[counter.Name] <= 0 {
-		return false
-	}
-	switch bound := c.R.(type) {
-	case *tsql.NumberLit:
-	case *tsql.VarRef:
-		if loop.steps[bound.Name] != 0 {
-			return false
-		}
-	default:
-		return false
-	}
-	v, err := b.value(c.R)
-	bound, ok := v.(int64)
-	if !ok || err != nil {
-		return false
-	}
-	from, step := b.vars[counter.Name].value.(int64), loop.steps[counter.Name]
-	loop.passes = (bound - from + step - 1) / step
-	return true
+	return nil
 }
 
 // countedPlan reads a table with rows that are stored only as a number.

@@ -8,6 +8,7 @@ import (
 
 	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/scenario"
 	"vnuma.dev/lab/internal/tds"
 )
 
@@ -77,8 +78,8 @@ func (r *record) text() string {
 // newInstance is an instance that never waits.
 func newInstance(t testing.TB, change func(*Config)) *Instance {
 	t.Helper()
-	cfg := Config{Address: "127.0.0.1:0", User: "sa", Password: "right", Version: "15.0.4430.1", Edition: "Developer Edition (64-bit)",
-		Cost: cost.Default(), Seed: 7, SoftNUMA: true}
+	cfg := Config{Address: "127.0.0.1:0", User: "sa", Password: "right", Cost: cost.Default(), Seed: 7,
+		SQL: scenario.SQL{Version: "15.0.4430.1", Edition: "Developer Edition (64-bit)", SoftNUMA: true, ListenAll: true}}
 	if change != nil {
 		change(&cfg)
 	}

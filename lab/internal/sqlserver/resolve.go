@@ -43,12 +43,15 @@ func (c *compiler) table(ref *tsql.Table) (plan, error) {
 
 func (c *compiler) scan(t *table) plan {
 	if t.repeated != nil {
+		c.run.use.stores = append(c.run.use.stores, t.repeated.rows)
 		return &repeatedPlan{cols: t.plainColumns(), table: t, of: t.repeated, run: c.run}
 	}
 	if t.counted > 0 {
+		c.run.use.volatile = true
 		return &countedPlan{cols: t.plainColumns(), rows: t.count()}
 	}
-	return &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, run: c.run}
+	c.run.use.stores = append(c.run.use.stores, t.rows)
+	return &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, to: t.rows.rows, run: c.run}
 }
 
 // stored finds a table by name. The caller holds Instance.mu.
@@ -99,14 +102,18 @@ func (c *compiler) view(n tsql.Name) (plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.run.use.volatile = true
 	return v.plan(&viewContext{run: c.run, db: db}), nil
 }
 
-// touched are the kinds of tables that a statement uses, for the rule of memory-optimised tables.
+// touched is what a statement uses.
 type touched struct {
 	xtp     bool      // a memory-optimised table
 	user    *database // the user database used
 	crossed bool      // more than one user database
+
+	stores   []*store // that it reads
+	volatile bool     // it depends on anything else as well
 }
 
 // table notes the use of a table; system views and temporary tables do not count.

@@ -104,8 +104,8 @@ func TestOtherWaysToListen(t *testing.T) {
 		want   string
 	}{
 		{func(c *Config) { c.DynamicPort = true }, "1|TcpDynamicPorts"},
-		{func(c *Config) { c.SingleAddresses = true }, "0|TcpPort"},
-		{func(c *Config) { c.Linux = true }, ""},
+		{func(c *Config) { c.ListenAll = false }, "0|TcpPort"},
+		{func(c *Config) { c.Platform = "linux" }, ""},
 	} {
 		i := newInstance(t, c.change)
 		if err := i.Start(boot(1, 1, 4, 1)); err != nil {

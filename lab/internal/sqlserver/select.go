@@ -266,7 +266,7 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 		form = cost.Into
 		made, err = b.selectInto(into, st.Query, p, r)
 	} else {
-		out, err = b.send(p, r)
+		out, err = b.send(answered(st.Query, p, r), r)
 	}
 	if err != nil {
 		return outcome{}, err

@@ -142,7 +142,7 @@ func drawn(p plan, spooled bool) operator {
 		}
 		return relOp("Nested Loops", "Inner Join", inputs...)
 	case *joinPlan:
-		physical := map[bool]string{true: "Hash Match", false: "Nested Loops"}[p.byHash() != nil]
+		physical := map[bool]string{true: "Hash Match", false: "Nested Loops"}[p.byHash()]
 		return relOp(physical, map[bool]string{true: "Left Outer Join", false: "Inner Join"}[p.outer], inputs...)
 	case *limitPlan:
 		if inputs[0].Logical == "Sort" {

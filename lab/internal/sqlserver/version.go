@@ -82,13 +82,7 @@ func (i *Instance) banner() string {
 }
 
 func (i *Instance) edition() string {
-	if strings.Contains(i.config.Edition, "(64-bit)") {
-		return i.config.Edition
-	}
-	if strings.Contains(i.config.Edition, "Edition") {
-		return i.config.Edition + " (64-bit)"
-	}
-	return i.config.Edition + " Edition (64-bit)"
+	return strings.TrimSuffix(i.config.Edition, " Edition (64-bit)") + " Edition (64-bit)"
 }
 
 // engineEdition is SERVERPROPERTY('EngineEdition').

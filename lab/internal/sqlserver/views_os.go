@@ -27,7 +27,7 @@ func init() {
 	addView("sys.dm_os_wait_stats", "", waits, waitStats)
 	addView("sys.dm_os_host_info", "14.0.0", "host_platform nvarchar(256)",
 		func(v *viewContext) []viewRow {
-			if v.inst().config.Linux {
+			if v.inst().config.onLinux() {
 				return []viewRow{{"host_platform": "Linux"}}
 			}
 			return []viewRow{{"host_platform": "Windows"}}

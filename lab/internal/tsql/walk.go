@@ -61,11 +61,9 @@ func Each(list []Statement, visit func(Statement)) {
 	}
 }
 
-// Format writes an expression in one canonical spelling: equal expressions give equal text,
-// whatever the case of their names and the line they are on.
-func Format(x Expr) string { return canonical(x) }
-
-func canonical(x any) string {
+// Format writes an expression or a query in one canonical spelling: equal ones give equal text, whatever the case of their
+// names and the line they are on.
+func Format(x any) string {
 	var b strings.Builder
 	write(&b, reflect.ValueOf(x))
 	return b.String()
