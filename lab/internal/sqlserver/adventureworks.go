@@ -25,13 +25,9 @@ func populateAdventureWorks(db *database) {
 		t.indexes = []tsql.IndexDef{x}
 		t.rows = t.empty()
 		for n := range rows {
-			if err := t.rows.add(row(n)); err != nil { // the values are those below
-				panic(err)
-			}
+			t.rows.add(row(n))
 		}
-		if err := t.addIndex(&t.indexes[0]); err != nil { // the columns are those below
-			panic(err)
-		}
+		t.addIndex(&t.indexes[0])
 		db.tables[fold(schemaName+"."+name)] = t
 	}
 	add("Production", "TransactionHistory", []string{"TransactionID"}, transactionColumns(), transactionRows, transactionRow)
@@ -39,7 +35,7 @@ func populateAdventureWorks(db *database) {
 }
 
 func sourceColumn(name string, t tds.Type, nullable bool) tableColumn {
-	return tableColumn{column: column{name: name, typ: t, nullable: nullable}, def: tsql.ColumnDef{Name: name, Nullable: nullable}}
+	return tableColumn{column: column{name: name, typ: t, nullable: nullable}}
 }
 
 func transactionColumns() []tableColumn {

@@ -1,8 +1,6 @@
 package sqlserver
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -13,122 +11,67 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// accumulator aggregates the values of one group.
-type accumulator interface {
-	add(v any, times int64) error // a value that occurs so often; NULL only for COUNT(*)
-	result() any
-}
-
 // aggregate is a compiled aggregate function.
 type aggregate struct {
-	name     string
-	arg      *scalar // nil for COUNT(*)
-	call     *tsql.Call
-	at       *compiler // resolves the names in the call
-	typ      tds.Type
-	nullable bool
-	fresh    func() accumulator
+	name string
+	arg  *scalar // nil for COUNT(*)
+	call *tsql.Call
+	at   *compiler // resolves the names in the call
+	typ  tds.Type
+	none any // the result over nothing
 }
 
-// aggregates are the known functions: each gives the result type and a maker of accumulators.
-var aggregates = map[string]func(arg tds.Type) (tds.Type, func() accumulator, error){
-	"count":     func(tds.Type) (tds.Type, func() accumulator, error) { return typeInt, newCounter, nil },
-	"count_big": func(tds.Type) (tds.Type, func() accumulator, error) { return typeBigInt, newCounter, nil },
-	"sum":       sumOf, "min": extremeOf(-1), "max": extremeOf(1),
-}
-
-type counter struct{ n int64 }
-
-func newCounter() accumulator { return &counter{} }
-
-func (c *counter) add(_ any, times int64) error { c.n += times; return nil }
-func (c *counter) result() any                  { return c.n }
-
-// total is a sum of whole numbers.
-type total struct {
-	typ   tds.Type
-	n     int64
-	added bool
-}
-
-func (t *total) add(v any, times int64) error {
-	product, err := integerArithmetic("*", v.(int64), times, typeBigInt)
-	if err != nil {
-		return err
+// add is an aggregate's result with a value that occurs so often; NULL only for COUNT(*).
+func (a *aggregate) add(sum, v any, times int64) any {
+	switch {
+	case a.none != nil:
+		return sum.(int64) + times
+	case a.name == "sum":
+		product := integerArithmetic("*", v.(int64), times, typeBigInt)
+		if sum == nil {
+			sum = int64(0)
+		}
+		return integerArithmetic("+", sum.(int64), product, a.typ)
+	case sum == nil || (compareValues(v, sum) < 0) == (a.name == "min"):
+		return v
 	}
-	t.added = true
-	t.n, err = integerArithmetic("+", t.n, product, t.typ)
-	return err
+	return sum
 }
 
-func (t *total) result() any {
-	if !t.added {
-		return nil
-	}
-	return t.n
-}
-
-func sumOf(arg tds.Type) (tds.Type, func() accumulator, error) {
-	if arg.Kind == tds.KindBit || !isInteger(arg.Kind) {
-		return arg, nil, tsql.Unmodelled(0, "SUM of %s", typeName(arg))
-	}
-	typ := typeInt
-	if arg.Kind == tds.KindInt64 {
-		typ = typeBigInt
-	}
-	return typ, func() accumulator { return &total{typ: typ} }, nil
-}
-
-type extreme struct {
-	sign int
-	best any
-}
-
-func (e *extreme) add(v any, _ int64) error {
-	if e.best == nil || compareValues(v, e.best)*e.sign > 0 {
-		e.best = v
-	}
-	return nil
-}
-
-func (e *extreme) result() any { return e.best }
-
-func extremeOf(sign int) func(tds.Type) (tds.Type, func() accumulator, error) {
-	return func(arg tds.Type) (tds.Type, func() accumulator, error) {
-		return arg, func() accumulator { return &extreme{sign: sign} }, nil
-	}
+// aggregates are the known functions: each gives the result's type.
+var aggregates = map[string]func(arg tds.Type) tds.Type{
+	"count":     func(tds.Type) tds.Type { return typeInt },
+	"count_big": func(tds.Type) tds.Type { return typeBigInt },
+	"min":       func(arg tds.Type) tds.Type { return arg },
+	"max":       func(arg tds.Type) tds.Type { return arg },
+	"sum": func(arg tds.Type) tds.Type {
+		switch {
+		case arg.Kind == tds.KindBit || !isInteger(arg.Kind):
+			panic(tsql.Unmodelled(0, "SUM of %s", typeName(arg)))
+		case arg.Kind == tds.KindInt64:
+			return typeBigInt
+		}
+		return typeInt
+	},
 }
 
 // aggregate compiles a call of an aggregate function.
-func (c *compiler) aggregate(call *tsql.Call) (*aggregate, error) {
+func (c *compiler) aggregate(call *tsql.Call) *aggregate {
 	name := fold(call.Name.Object())
-	a := &aggregate{name: name, call: call, at: c, nullable: !strings.HasPrefix(name, "count")}
-	if call.Star != (len(call.Args) == 0) || call.Star && a.nullable || !call.Star && len(call.Args) != 1 {
-		return nil, tsql.Errorf(174, call.Name.Line, "The %s function requires 1 argument(s).", call.Name.Object())
+	a := &aggregate{name: name, call: call, at: c}
+	if strings.HasPrefix(name, "count") {
+		a.none = int64(0)
+	}
+	if call.Star != (len(call.Args) == 0) || call.Star && a.none == nil || !call.Star && len(call.Args) != 1 {
+		panic(tsql.Errorf(174, call.Name.Line, "The %s function requires 1 argument(s).", call.Name.Object()))
 	}
 	argType := typeInt
 	if !call.Star {
-		arg, err := c.expr(call.Args[0])
-		if err != nil {
-			return nil, err
-		}
+		arg := c.expr(call.Args[0])
 		a.arg, argType = &arg, arg.typ
 	}
-	var err error
-	a.typ, a.fresh, err = aggregates[name](argType)
-	return a, err
-}
-
-// feed passes one row to the accumulator, as often as it occurs.
-func (a *aggregate) feed(acc accumulator, row []any, times int64) error {
-	if a.arg == nil {
-		return acc.add(nil, times)
-	}
-	v, err := a.arg.eval(row)
-	if err != nil || v == nil {
-		return err
-	}
-	return acc.add(v, times)
+	a.typ = aggregates[name](argType)
+	return a
 }
 
 // aggregatePlan groups its input; without GROUP BY there is one group, even of nothing.
@@ -141,86 +84,59 @@ type aggregatePlan struct {
 	run        *run
 }
 
-type group struct {
-	keys []any
-	accs []accumulator
-}
-
 func (p *aggregatePlan) columns() []column { return p.cols }
 
-func (p *aggregatePlan) newGroup(keys []any) *group {
-	g := &group{keys: keys}
-	for _, a := range p.aggregates {
-		g.accs = append(g.accs, a.fresh())
-	}
-	return g
-}
-
-func (p *aggregatePlan) each(yield func([]any) error) error {
-	row, ok, err := p.overProduct()
-	if !ok && err == nil {
+func (p *aggregatePlan) each(yield func([]any) bool) {
+	row, ok := p.overProduct()
+	if !ok {
 		row, ok = p.overCounted()
 	}
-	switch {
-	case err != nil:
-		return err
-	case ok:
-		return yield(row)
+	if ok {
+		yield(row)
+		return
 	}
-	groups, err := p.gather()
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
-		row := append([]any(nil), g.keys...)
-		for _, acc := range g.accs {
-			row = append(row, acc.result())
-		}
-		if err := yield(row); err != nil {
-			return err
+	for _, row := range p.gather() {
+		if !yield(row) {
+			return
 		}
 	}
-	return nil
 }
 
-// gather reads the input; groups keep the order in which they first occurred.
-func (p *aggregatePlan) gather() ([]*group, error) {
-	var order []*group
-	if !p.grouped {
-		order = []*group{p.newGroup(nil)}
-	}
-	groups := map[string]*group{}
-	all := places(len(p.keys))
-	n := 0
-	err := eachTimes(p.input, func(row []any, times int64) error {
-		if n++; n&4095 == 0 {
-			if err := p.run.ended(); err != nil {
-				return err
-			}
+// gather reads the input. The rows, of keys and results, keep the order in which their groups first occurred.
+func (p *aggregatePlan) gather() (rows [][]any) {
+	groups := map[string][]any{}
+	keys, all, n := make([]any, len(p.keys)), places(len(p.keys)), 0
+	group := func(id string) []any {
+		row := slices.Clone(keys)
+		for _, a := range p.aggregates {
+			row = append(row, a.none)
 		}
-		g := (*group)(nil)
-		if !p.grouped {
-			g = order[0]
-		} else {
-			keys, err := evaluate(p.keys, row, make([]any, len(p.keys)))
-			if err != nil {
-				return err
-			}
-			id := rowKey(keys, all)
-			if g = groups[id]; g == nil {
-				g = p.newGroup(keys)
-				groups[id] = g
-				order = append(order, g)
-			}
+		groups[id], rows = row, append(rows, row)
+		return row
+	}
+	if !p.grouped {
+		group("")
+	}
+	for row, times := range eachTimes(p.input) {
+		p.run.check(n)
+		n++
+		id := rowKey(evaluate(p.keys, row, keys), all)
+		sums, known := groups[id]
+		if !known {
+			sums = group(id)
 		}
 		for i, a := range p.aggregates {
-			if err := a.feed(g.accs[i], row, times); err != nil {
-				return err
+			v := any(nil)
+			if a.arg != nil {
+				if v = a.arg.eval(row); v == nil {
+					continue
+				}
 			}
+			at := &sums[len(keys)+i]
+			*at = a.add(*at, v, times)
 		}
-		return nil
-	})
-	return order, err
+	}
+	return rows
 }
 
 // An aggregate over a cross join of 3000 x 3000 rows reads 9 million pairs. The two that vnuma uses are computed from the
@@ -233,16 +149,13 @@ type checksummed struct {
 }
 
 // overProduct computes aggregates over a cross product without building its rows; ok is false if one of them needs them.
-func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
+func (p *aggregatePlan) overProduct() (row []any, ok bool) {
 	cross := productOf(p.input)
 	other := func(a *aggregate) bool { return a.arg != nil && (a.name != "sum" || a.arg.checksum == nil) }
 	if cross == nil || p.grouped || slices.ContainsFunc(p.aggregates, other) {
-		return nil, false, nil
+		return nil, false
 	}
-	left, right, err := cross.sides()
-	if err != nil {
-		return nil, false, err
-	}
+	left, right := cross.sides()
 	width := len(cross.left.columns())
 	pairs := int64(len(left)) * int64(len(right))
 	for _, a := range p.aggregates {
@@ -255,7 +168,7 @@ func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
 			row = append(row, sumOfXor(a.arg.checksum.ofRows(left, 0, width), a.arg.checksum.ofRows(right, width, len(cross.columns()))))
 		}
 	}
-	return row, true, p.run.ended()
+	return row, true
 }
 
 // ofRows is each row's part of the checksum of a pair: that of its own columns, from one position
@@ -298,7 +211,7 @@ func productOf(p plan) *crossPlan {
 type answers struct{ sync.Map }
 
 type answer struct {
-	rows   func() ([][]any, error)
+	rows   func() [][]any
 	stores []*store // whose addresses are in the key
 }
 
@@ -317,27 +230,30 @@ func answered(q *tsql.Query, p plan, r *run) plan {
 	return &answerPlan{plan: p, key: fmt.Sprint(r.use.stores, tsql.Format(q)), run: r}
 }
 
-func (p *answerPlan) each(yield func([]any) error) error {
+func (p *answerPlan) each(yield func([]any) bool) {
 	for {
 		rows, err := p.rows()
-		ended := p.run.ended()
-		switch {
-		case err == nil:
-			return (&rowsPlan{rows: rows, run: p.run}).each(yield)
-		case ended != nil || !errors.Is(err, errEnded): // otherwise another client, that computed it, has ended
-			return cmp.Or(ended, err)
+		switch err {
+		case nil:
+			(&rowsPlan{rows: rows, run: p.run}).each(yield)
+			return
+		case errEnded: // this client has ended, or another one that computed it
+			p.run.ended()
+		default:
+			panic(err)
 		}
 	}
 }
 
-func (p *answerPlan) rows() (rows [][]any, err error) {
+func (p *answerPlan) rows() (rows [][]any, err *tsql.Error) {
 	stores := p.run.use.stores
-	known, _ := stores[0].known.LoadOrStore(p.key, answer{sync.OnceValues(func() ([][]any, error) { return collect(p.plan) }), stores})
+	known, _ := stores[0].known.LoadOrStore(p.key, answer{sync.OnceValue(func() [][]any { return collect(p.plan) }), stores})
 	err = errEnded // if it panics
 	defer func() {
 		if err != nil {
 			stores[0].known.Delete(p.key)
 		}
 	}()
-	return known.(answer).rows()
+	err = tsql.Catch(func() { rows = known.(answer).rows() })
+	return rows, err
 }

@@ -34,17 +34,16 @@ type lockWaiter struct {
 func lockKey(db *database, resource string) string { return fold(db.name) + "\x00" + resource }
 
 // getAppLock is sp_getapplock @Resource, @LockMode, @LockOwner, @LockTimeout, for locks of the session.
-func getAppLock(b *batch, args []argument) error {
+func getAppLock(b *batch, args []argument) {
 	resource, mode, owner, timeout := lockArguments(args)
 	if owner != "SESSION" {
-		return tsql.Unmodelled(0, "application locks of a transaction")
+		panic(tsql.Unmodelled(0, "application locks of a transaction"))
 	}
 	if resource == "" || mode != "SHARED" && mode != "EXCLUSIVE" {
 		b.returned = lockBadParameters
-		return nil
+		return
 	}
 	b.returned = b.s.lock(b, lockKey(b.s.db, resource), mode == "EXCLUSIVE", timeout)
-	return nil
 }
 
 func lockArguments(args []argument) (resource, mode, owner string, timeout int64) {
@@ -114,7 +113,7 @@ func (s *Session) await(b *batch, l *appLock, w *lockWaiter, timeout int64) int6
 }
 
 // releaseAppLock is sp_releaseapplock @Resource, @LockOwner.
-func releaseAppLock(b *batch, args []argument) error {
+func releaseAppLock(b *batch, args []argument) {
 	resource, _, _, _ := lockArguments(args)
 	i := b.s.inst
 	i.mu.Lock()
@@ -122,11 +121,10 @@ func releaseAppLock(b *batch, args []argument) error {
 	l := i.locks[lockKey(b.s.db, resource)]
 	if l == nil || !slices.Contains(l.holders, b.s) {
 		b.returned = lockBadParameters
-		return tsql.Errorf(1223, 0, "Cannot release the application lock (Database Principal: 'public', Resource: '%s') because it is not "+
-			"currently held.", resource)
+		panic(tsql.Errorf(1223, 0, "Cannot release the application lock (Database Principal: 'public', Resource: '%s') because it is not "+
+			"currently held.", resource))
 	}
 	l.release(b.s)
-	return nil
 }
 
 // releaseLocks releases all locks of a session, at its end. The caller holds mu.

@@ -1,8 +1,8 @@
 package sqlserver
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -57,7 +57,7 @@ type run struct {
 }
 
 // errEnded means that the client no longer waits for the answer.
-var errEnded = errors.New("the request has ended")
+var errEnded = &tsql.Error{Text: "the request has ended"}
 
 const maxNesting = 32
 
@@ -69,12 +69,18 @@ func (b *batch) newRun() *run {
 	return &run{s: b.s, inst: b.s.inst, batch: b, now: b.s.clock()}
 }
 
-// ended makes a loop stop: the client cancelled or has disconnected.
-func (r *run) ended() error {
+// ended makes a statement stop whose client cancelled or has disconnected.
+func (r *run) ended() {
 	if r.batch.ctx.Err() != nil || r.batch.w.Err() != nil {
-		return errEnded
+		panic(errEnded)
 	}
-	return nil
+}
+
+// check is ended for a loop, at some of its rows.
+func (r *run) check(row int) {
+	if row&1023 == 1023 {
+		r.ended()
+	}
 }
 
 // outcome is the part of a statement's result that its caller sends.
@@ -134,15 +140,20 @@ func (b *batch) statement(st tsql.Statement) {
 		b.info(compileTimes(0, 0))
 	}
 	started := time.Now()
-	out, err := b.execute(st)
-	if errors.Is(err, errEnded) {
+	var out outcome
+	err := tsql.Catch(func() { out = b.execute(st) })
+	if err == errEnded {
 		// A cancelled statement has no error number; what it had sent is in ROWCOUNT_BIG().
 		b.s.lastError = 0
 		return
 	}
+	switch st.(type) {
+	case *tsql.Block, *tsql.If, *tsql.While:
+		out.silent = true
+	}
 	times = times && !out.silent
 	if err != nil {
-		b.fail(st, asSQL(err, st.Line()), times, started)
+		b.fail(st, at(err, st.Line()), times, started)
 		return
 	}
 	if !out.silent {
@@ -168,18 +179,11 @@ func (o outcome) measured(started time.Time) cost.Timing {
 	return cost.Timing{CPU: ms, Elapsed: ms, CPUMicros: micros, ElapsedMicros: micros}
 }
 
-// asSQL converts every failure to a server error.
-func asSQL(err error, line int) *tsql.Error {
-	var failure *tsql.Error
-	if !errors.As(err, &failure) {
-		failure = tsql.Errorf(50000, line, "vnuma-lab: %v", err)
-	}
-	if failure.Line == 0 {
-		copied := *failure
-		copied.Line = line
-		failure = &copied
-	}
-	return failure
+// at is an error in a line, unless it has one.
+func at(err *tsql.Error, line int) *tsql.Error {
+	located := *err
+	located.Line = cmp.Or(err.Line, line)
+	return &located
 }
 
 // continuing errors end their statement, not the batch.
@@ -205,12 +209,13 @@ func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started tim
 	}
 }
 
-// report sends an error that ends the batch before its first statement.
-func (b *batch) report(err error) {
-	failure := asSQL(err, 1)
-	b.s.lastError, b.s.rowCount = failure.Number, 0
-	b.w.Error(message(failure))
-	b.done(tds.Done{Error: true})
+// reporting sends an error that ends the batch outside of its statements.
+func (b *batch) reporting(run func()) {
+	if err := tsql.Catch(run); err != nil {
+		b.s.lastError, b.s.rowCount = err.Number, 0
+		b.w.Error(message(at(err, 1)))
+		b.done(tds.Done{Error: true})
+	}
 }
 
 func message(e *tsql.Error) tds.Message {

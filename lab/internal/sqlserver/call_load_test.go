@@ -9,6 +9,7 @@ import (
 
 	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
 )
 
 const callProcedures = `CREATE DATABASE v
@@ -37,11 +38,7 @@ func (s *Session) rpc(t testing.TB, name string, value int64) *record {
 	b := newBatch(t.Context(), s, r)
 	b.remote = true
 	n := splitName(name)
-	p, err := b.findUserProcedure(*n)
-	if err == nil {
-		err = b.invoke(p, []argument{{value: value, typ: tds.Type{Kind: tds.KindInt32}}})
-	}
-	if err != nil {
+	if err := tsql.Catch(func() { b.invoke(b.findUserProcedure(*n), []argument{{value: value}}) }); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -47,7 +47,6 @@ type table struct {
 // tableColumn is a column of a stored table.
 type tableColumn struct {
 	column
-	def      tsql.ColumnDef
 	fallback *scalar // DEFAULT
 }
 
@@ -143,11 +142,10 @@ func (t *table) place(name string) int {
 func (t *table) empty() *store { return newStore(t.plainColumns()) }
 
 // known refuses to read or change rows one by one if the table stores only their number.
-func (t *table) known() error {
+func (t *table) known() {
 	if t.counted > 0 || t.repeated != nil {
-		return errCounted
+		panic(errCounted)
 	}
-	return nil
 }
 
 // wireColumns describes columns to the client.

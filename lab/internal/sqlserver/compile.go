@@ -10,7 +10,7 @@ import (
 )
 
 // evalFunc computes a value from a row; nil is NULL, and a predicate gives true, false or nil (unknown).
-type evalFunc func([]any) (any, error)
+type evalFunc func([]any) any
 
 // scalar is a compiled expression: its type is known before any row is read.
 type scalar struct {
@@ -50,29 +50,29 @@ func (c *compiler) with(s *scope) *compiler { return &compiler{run: c.run, scope
 
 // constant is a scalar without columns.
 func constant(t tds.Type, v any) scalar {
-	return scalar{typ: t, nullable: v == nil, constant: true, eval: func([]any) (any, error) { return v, nil }}
+	return scalar{typ: t, nullable: v == nil, constant: true, eval: func([]any) any { return v }}
 }
 
 // expr compiles any expression.
-func (c *compiler) expr(x tsql.Expr) (scalar, error) {
+func (c *compiler) expr(x tsql.Expr) scalar {
 	if i, ok := c.replaced(x); ok {
-		return c.columnAt(i), nil
+		return c.columnAt(i)
 	}
 	switch x := x.(type) {
 	case *tsql.NumberLit:
 		return numberLiteral(x.Text)
 	case *tsql.TextLit:
-		return constant(textLiteralType(x.Value), x.Value), nil
+		return constant(textLiteralType(x.Value), x.Value)
 	case *tsql.BinaryLit:
-		return constant(tds.Type{Kind: tds.KindVarBinary, Size: max(len(x.Value), 1)}, x.Value), nil
+		return constant(tds.Type{Kind: tds.KindVarBinary, Size: max(len(x.Value), 1)}, x.Value)
 	case *tsql.NullLit:
-		return constant(tds.Type{}, nil), nil
+		return constant(tds.Type{}, nil)
 	case *tsql.VarRef:
 		return c.variable(x)
 	case *tsql.ColumnRef:
 		return c.column(x)
 	case *tsql.Arith:
-		return c.arithmetic(x)
+		return arithmetic(x.Op, c.expr(x.L), c.expr(x.R))
 	case *tsql.Case:
 		return c.caseExpr(x)
 	case *tsql.Cast:
@@ -94,16 +94,12 @@ func textLiteralType(s string) tds.Type {
 }
 
 // exprs compiles a list.
-func (c *compiler) exprs(list []tsql.Expr) ([]scalar, error) {
+func (c *compiler) exprs(list []tsql.Expr) []scalar {
 	out := make([]scalar, len(list))
 	for i, x := range list {
-		s, err := c.expr(x)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = s
+		out[i] = c.expr(x)
 	}
-	return out, nil
+	return out
 }
 
 func (c *compiler) replaced(x tsql.Expr) (int, bool) {
@@ -117,45 +113,41 @@ func (c *compiler) replaced(x tsql.Expr) (int, bool) {
 func (c *compiler) columnAt(i int) scalar {
 	col := c.scope.columns[i]
 	return scalar{typ: col.typ, nullable: col.nullable, ref: i + 1,
-		eval: func(row []any) (any, error) { return row[i], nil }}
+		eval: func(row []any) any { return row[i] }}
 }
 
-func numberLiteral(text string) (scalar, error) {
+func numberLiteral(text string) scalar {
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
-		return constant(typeInt, n), nil
+		return constant(typeInt, n)
 	}
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, ok := new(big.Int).SetString(whole+fraction, 10)
 	precision := max(len(strings.TrimLeft(whole+fraction, "0")), len(fraction), 1)
 	if !ok || precision > 38 {
-		return scalar{}, tsql.Errorf(1007, 0, "The number '%s' is out of the range for numeric representation (maximum precision 38).", text)
+		panic(tsql.Errorf(1007, 0, "The number '%s' is out of the range for numeric representation (maximum precision 38).", text))
 	}
-	return constant(decimalType(precision, len(fraction)), newDecimal(n, len(fraction))), nil
+	return constant(decimalType(precision, len(fraction)), newDecimal(n, len(fraction)))
 }
 
 // column resolves a name.
-func (c *compiler) column(x *tsql.ColumnRef) (scalar, error) {
+func (c *compiler) column(x *tsql.ColumnRef) scalar {
 	if c.scope != nil {
-		i, err := c.scope.find(x)
-		if err != nil {
-			return scalar{}, err
-		}
-		if i >= 0 {
-			return c.columnAt(i), nil
+		if i := c.scope.find(x); i >= 0 {
+			return c.columnAt(i)
 		}
 	}
 	name := strings.Join(x.Parts, ".")
 	if len(x.Parts) > 1 {
-		return scalar{}, tsql.Errorf(4104, x.Line, "The multi-part identifier \"%s\" could not be bound.", name)
+		panic(tsql.Errorf(4104, x.Line, "The multi-part identifier \"%s\" could not be bound.", name))
 	}
-	return scalar{}, tsql.Errorf(207, x.Line, "Invalid column name '%s'.", name)
+	panic(tsql.Errorf(207, x.Line, "Invalid column name '%s'.", name))
 }
 
 // find is the position of a column, -1 if this scope does not have it.
-func (s *scope) find(x *tsql.ColumnRef) (int, error) {
+func (s *scope) find(x *tsql.ColumnRef) int {
 	if s.replace != nil {
 		if i, ok := s.replace[tsql.Format(x)]; ok {
-			return i, nil
+			return i
 		}
 	}
 	name, table := fold(x.Object()), fold(x.Qualifier(1))
@@ -165,18 +157,15 @@ func (s *scope) find(x *tsql.ColumnRef) (int, error) {
 			continue
 		}
 		if found >= 0 {
-			return -1, tsql.Errorf(209, x.Line, "Ambiguous column name '%s'.", x.Object())
+			panic(tsql.Errorf(209, x.Line, "Ambiguous column name '%s'.", x.Object()))
 		}
 		found = i
 	}
-	if found < 0 && s.before != nil {
-		if hidden, err := s.before.find(x); err != nil || hidden < 0 {
-			return -1, err
-		}
-		return -1, tsql.Errorf(8120, x.Line, "Column '%s' is invalid in the select list because it is not contained in "+
-			"either an aggregate function or the GROUP BY clause.", strings.Join(x.Parts, "."))
+	if found < 0 && s.before != nil && s.before.find(x) >= 0 {
+		panic(tsql.Errorf(8120, x.Line, "Column '%s' is invalid in the select list because it is not contained in "+
+			"either an aggregate function or the GROUP BY clause.", strings.Join(x.Parts, ".")))
 	}
-	return found, nil
+	return found
 }
 
 // converted compiles a conversion of a scalar, or returns it if the type is already right.
@@ -185,16 +174,12 @@ func converted(s scalar, t tds.Type) scalar {
 		return s
 	}
 	eval := s.eval
-	return folded(scalar{typ: t, nullable: s.nullable, eval: func(row []any) (any, error) {
-		v, err := eval(row)
-		if err != nil || v == nil {
-			return nil, err
-		}
-		return convert(v, t)
+	return folded(scalar{typ: t, nullable: s.nullable, eval: func(row []any) any {
+		return convert(eval(row), t)
 	}}, &s)
 }
 
-func (c *compiler) caseExpr(x *tsql.Case) (scalar, error) {
+func (c *compiler) caseExpr(x *tsql.Case) scalar {
 	var conditions, results []scalar
 	typ := tds.Type{}
 	for _, w := range x.Whens {
@@ -202,25 +187,15 @@ func (c *compiler) caseExpr(x *tsql.Case) (scalar, error) {
 		if x.Operand != nil {
 			cond = &tsql.Compare{Op: "=", L: x.Operand, R: w.Cond}
 		}
-		test, err := c.expr(cond)
-		if err != nil {
-			return scalar{}, err
-		}
-		then, err := c.expr(w.Then)
-		if err != nil {
-			return scalar{}, err
-		}
-		conditions, results, typ = append(conditions, test), append(results, then), unify(typ, then.typ)
+		then := c.expr(w.Then)
+		conditions, results, typ = append(conditions, c.expr(cond)), append(results, then), unify(typ, then.typ)
 	}
 	otherwise := constant(tds.Type{}, nil)
 	if x.Else != nil {
-		var err error
-		if otherwise, err = c.expr(x.Else); err != nil {
-			return scalar{}, err
-		}
+		otherwise = c.expr(x.Else)
 		typ = unify(typ, otherwise.typ)
 	}
-	return caseScalar(conditions, append(results, otherwise), typ), nil
+	return caseScalar(conditions, append(results, otherwise), typ)
 }
 
 // caseScalar has one more result than conditions: the ELSE.
@@ -230,13 +205,9 @@ func caseScalar(conditions, results []scalar, typ tds.Type) scalar {
 		results[i] = converted(results[i], typ)
 		nullable = nullable || results[i].nullable
 	}
-	return scalar{typ: typ, nullable: nullable, eval: func(row []any) (any, error) {
+	return scalar{typ: typ, nullable: nullable, eval: func(row []any) any {
 		for i, cond := range conditions {
-			v, err := cond.eval(row)
-			if err != nil {
-				return nil, err
-			}
-			if v == true {
+			if cond.eval(row) == true {
 				return results[i].eval(row)
 			}
 		}
@@ -244,19 +215,13 @@ func caseScalar(conditions, results []scalar, typ tds.Type) scalar {
 	}}
 }
 
-func (c *compiler) cast(x *tsql.Cast) (scalar, error) {
-	t, err := resolveType(x.Type, 30)
-	if err != nil {
-		return scalar{}, err
-	}
-	operand, err := c.expr(x.X)
-	if err != nil {
-		return scalar{}, err
-	}
+func (c *compiler) cast(x *tsql.Cast) scalar {
+	t := resolveType(x.Type, 30)
+	operand := c.expr(x.X)
 	made := converted(operand, t)
 	if t.Kind == tds.KindInt64 {
 		made.checksum = operand.checksum
 	}
 	made.ref = 0
-	return made, nil
+	return made
 }

@@ -18,7 +18,7 @@ import (
 // moneyScale is the number of parts of one unit of money.
 const moneyScale = 10000
 
-func failConversion(v any, t tds.Type) error {
+func failConversion(v any, t tds.Type) *tsql.Error {
 	if s, ok := v.(string); ok {
 		return tsql.Errorf(245, 0, "Conversion failed when converting the nvarchar value '%s' to data type %s.", s, typeName(t))
 	}
@@ -26,23 +26,22 @@ func failConversion(v any, t tds.Type) error {
 }
 
 // convert converts a value to a type, or fails as SQL Server would.
-func convert(v any, t tds.Type) (any, error) {
+func convert(v any, t tds.Type) any {
 	if v == nil {
-		return nil, nil
+		return nil
 	}
 	switch t.Kind {
 	case tds.KindInt8, tds.KindInt16, tds.KindInt32, tds.KindInt64:
-		return toInteger(v, t)
+		if n, ok := v.(int64); ok && n == inRange(n, t) {
+			return v
+		}
+		return inRange(wholeNumber(v, t), t)
 	case tds.KindBit:
-		return toBit(v, t)
+		return wholeNumber(v, t) != 0
 	case tds.KindMoney:
 		return toMoney(v, t)
 	case tds.KindDecimal:
-		d, err := toDecimal(v, t)
-		if err != nil {
-			return nil, err
-		}
-		return fitDecimal(d, t)
+		return fitDecimal(toDecimal(v, t), t)
 	case tds.KindFloat:
 		return toFloat(v, t)
 	case tds.KindNVarChar, tds.KindNChar, tds.KindXML:
@@ -54,41 +53,27 @@ func convert(v any, t tds.Type) (any, error) {
 	case tds.KindUniqueIdentifier:
 		return toGUID(v, t)
 	}
-	return v, nil
+	return v
 }
 
-func toInteger(v any, t tds.Type) (any, error) {
-	n, err := wholeNumber(v, t)
-	if err != nil {
-		return nil, err
-	}
-	if err := inRange(n, t); err != nil {
-		return nil, err
-	}
-	return n, nil
-}
-
-func wholeNumber(v any, t tds.Type) (int64, error) {
+func wholeNumber(v any, t tds.Type) int64 {
 	switch v := v.(type) {
 	case int64:
-		return v, nil
+		return v
 	case bool:
-		return boolInt(v), nil
+		return boolInt(v)
 	case tds.Decimal:
 		n := new(big.Int).Quo(v.Unscaled, pow10(v.Scale))
 		if !n.IsInt64() {
-			return 0, overflow(t)
+			panic(overflow(t))
 		}
-		return n.Int64(), nil
+		return n.Int64()
 	case string:
-		trimmed := strings.TrimSpace(v)
-		n, err := strconv.ParseInt(trimmed, 10, 64)
-		if err != nil {
-			return 0, failConversion(v, t)
+		if n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64); err == nil {
+			return n
 		}
-		return n, nil
 	}
-	return 0, failConversion(v, t)
+	panic(failConversion(v, t))
 }
 
 func boolInt(b bool) int64 {
@@ -98,52 +83,43 @@ func boolInt(b bool) int64 {
 	return 0
 }
 
-func toBit(v any, t tds.Type) (any, error) {
-	n, err := wholeNumber(v, t)
-	return n != 0, err
-}
-
-func toDecimal(v any, t tds.Type) (tds.Decimal, error) {
+func toDecimal(v any, t tds.Type) tds.Decimal {
 	switch v := v.(type) {
 	case tds.Decimal:
-		return v, nil
+		return v
 	case int64:
-		return newDecimal(big.NewInt(v), 0), nil
+		return newDecimal(big.NewInt(v), 0)
 	case tds.Money:
-		return newDecimal(big.NewInt(int64(v)), 4), nil
+		return newDecimal(big.NewInt(int64(v)), 4)
 	}
-	return tds.Decimal{}, failConversion(v, t)
+	panic(failConversion(v, t))
 }
 
-func toMoney(v any, t tds.Type) (any, error) {
+func toMoney(v any, t tds.Type) any {
 	if m, ok := v.(tds.Money); ok {
-		return m, nil
+		return m
 	}
 	if n, ok := v.(int64); ok && n > math.MinInt64/moneyScale && n < math.MaxInt64/moneyScale {
-		return tds.Money(n * moneyScale), nil
+		return tds.Money(n * moneyScale)
 	}
-	d, err := toDecimal(v, t)
-	if err != nil {
-		return nil, err
-	}
-	n := rescale(d, 4).Unscaled
+	n := rescale(toDecimal(v, t), 4).Unscaled
 	if !n.IsInt64() {
-		return nil, overflow(t)
+		panic(overflow(t))
 	}
-	return tds.Money(n.Int64()), nil
+	return tds.Money(n.Int64())
 }
 
-func toFloat(v any, t tds.Type) (any, error) {
+func toFloat(v any, t tds.Type) any {
 	switch v := v.(type) {
 	case float64:
-		return v, nil
+		return v
 	case int64:
-		return float64(v), nil
+		return float64(v)
 	}
-	return nil, failConversion(v, t)
+	panic(failConversion(v, t))
 }
 
-func toBinary(v any, t tds.Type) (any, error) {
+func toBinary(v any, t tds.Type) any {
 	var b []byte
 	switch v := v.(type) {
 	case []byte:
@@ -153,12 +129,12 @@ func toBinary(v any, t tds.Type) (any, error) {
 	case string:
 		b = tds.AppendUTF16(nil, v)
 	default:
-		return nil, failConversion(v, t)
+		panic(failConversion(v, t))
 	}
 	if t.Size >= 0 && len(b) > t.Size {
 		b = b[:t.Size]
 	}
-	return b, nil
+	return b
 }
 
 // integerBytes is an integer as big-endian binary of at most size bytes (8 when unbounded).
@@ -174,17 +150,17 @@ func integerBytes(n int64, size int) []byte {
 	return b
 }
 
-func toGUID(v any, t tds.Type) (any, error) {
+func toGUID(v any, t tds.Type) any {
 	switch v := v.(type) {
 	case [16]byte:
-		return v, nil
+		return v
 	case []byte:
 		var g [16]byte
 		copy(g[:], v)
 		swapGUID(&g)
-		return g, nil
+		return g
 	}
-	return nil, failConversion(v, t)
+	panic(failConversion(v, t))
 }
 
 // swapGUID converts the first three groups between the order of the text, in which a value is stored, and that of binary.
@@ -195,24 +171,21 @@ func swapGUID(g *[16]byte) {
 }
 
 // toSizedText converts to text, cut to the type's size; nchar is padded with blanks.
-func toSizedText(v any, t tds.Type) (any, error) {
-	s, err := toText(v)
-	if err != nil {
-		return nil, err
-	}
+func toSizedText(v any, t tds.Type) any {
+	s := toText(v)
 	if t.Kind == tds.KindXML || t.Size < 0 {
-		return asGiven(v, s), nil
+		return asGiven(v, s)
 	}
 	n := tds.LenUTF16(s)
 	switch {
 	case n > t.Size && isNumber(v):
-		return nil, tsql.Errorf(8115, 0, "Arithmetic overflow error converting expression to data type nvarchar.")
+		panic(tsql.Errorf(8115, 0, "Arithmetic overflow error converting expression to data type nvarchar."))
 	case n > t.Size:
-		return tds.CutUTF16(s, 0, t.Size), nil
+		return tds.CutUTF16(s, 0, t.Size)
 	case n < t.Size && t.Kind == tds.KindNChar:
-		return s + strings.Repeat(" ", t.Size-n), nil
+		return s + strings.Repeat(" ", t.Size-n)
 	}
-	return asGiven(v, s), nil
+	return asGiven(v, s)
 }
 
 // asGiven is the text s of a value, without a new value if it already is text.
@@ -231,22 +204,22 @@ func isNumber(v any) bool {
 	return false
 }
 
-func toText(v any) (string, error) {
+func toText(v any) string {
 	switch v := v.(type) {
 	case string:
-		return v, nil
+		return v
 	case int64:
-		return strconv.FormatInt(v, 10), nil
+		return strconv.FormatInt(v, 10)
 	case bool:
-		return strconv.FormatInt(boolInt(v), 10), nil
+		return strconv.FormatInt(boolInt(v), 10)
 	case tds.Decimal:
-		return formatDecimal(v), nil
+		return formatDecimal(v)
 	case time.Time:
-		return v.Format("2006-01-02 15:04:05.000"), nil
+		return v.Format("2006-01-02 15:04:05.000")
 	case []byte:
-		return tds.DecodeUTF16(v), nil
+		return tds.DecodeUTF16(v)
 	}
-	return "", failConversion(v, typeSysname)
+	panic(failConversion(v, typeSysname))
 }
 
 var timeLayouts = []string{
@@ -254,19 +227,19 @@ var timeLayouts = []string{
 	"2006-01-02 15:04", "2006-01-02T15:04", "2006/01/02", "2006-01-02T15:04:05.9999999Z07:00", "15:04:05", "01/02/2006",
 }
 
-func toTime(v any, t tds.Type) (any, error) {
+func toTime(v any, t tds.Type) any {
 	switch v := v.(type) {
 	case time.Time:
-		return fitTime(v, t), nil
+		return fitTime(v, t)
 	case string:
 		s := strings.TrimSpace(v)
 		for _, layout := range timeLayouts {
 			if parsed, err := time.Parse(layout, s); err == nil {
-				return fitTime(parsed.UTC(), t), nil
+				return fitTime(parsed.UTC(), t)
 			}
 		}
 	}
-	return nil, failConversion(v, t)
+	panic(failConversion(v, t))
 }
 
 // fitTime rounds a time to its type's resolution: datetime counts 1/300 seconds.
@@ -329,11 +302,7 @@ func appendKey(key []byte, v any) []byte {
 		key = append(append(key, 2), textKey(v)...)
 		return append(key, 0)
 	}
-	text, err := toText(v)
-	if err != nil { // every value has a text
-		panic(err)
-	}
-	return append(append(append(key, 4), text...), 0)
+	return append(append(append(key, 4), toText(v)...), 0)
 }
 
 func rowKey(row []any, columns []int) string {

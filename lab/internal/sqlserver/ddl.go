@@ -10,108 +10,81 @@ import (
 )
 
 // define runs CREATE TABLE, INDEX, SCHEMA and PROCEDURE, and DROP.
-func (b *batch) define(st tsql.Statement) error {
+func (b *batch) define(st tsql.Statement) {
 	b.s.rowCount = 0
 	switch st := st.(type) {
 	case *tsql.CreateTable:
-		t, err := b.newTable(st)
-		if err != nil {
-			return err
-		}
-		return b.addTable(t)
+		b.addTable(b.newTable(st))
 	case *tsql.CreateSchema:
-		return b.createSchema(st)
+		b.createSchema(st)
 	case *tsql.CreateIndex:
-		return b.createIndex(st)
+		b.createIndex(st)
 	case *tsql.CreateProcedure:
-		return b.createProcedure(st)
+		b.createProcedure(st)
 	case *tsql.Drop:
 		for _, n := range st.Names {
-			if err := b.drop(st, n); err != nil {
-				return err
-			}
+			b.drop(st, n)
 		}
-		return nil
 	}
-	return tsql.Unmodelled(st.Line(), "this definition")
 }
 
 // locate finds a new table's database, schema and name.
-func (b *batch) locate(t *table, n tsql.Name) error {
+func (b *batch) locate(t *table, n tsql.Name) {
 	t.name, t.schema = n.Object(), "dbo"
 	if strings.HasPrefix(t.name, "#") {
-		return nil
+		return
 	}
 	inst := b.s.inst
 	inst.mu.Lock()
 	defer inst.mu.Unlock()
-	db, err := (b.newRun()).databaseOf(n)
-	if err != nil {
-		return err
-	}
+	db := (b.newRun()).databaseOf(n)
 	schemaName := n.Qualifier(1)
 	if schemaName == "" {
 		schemaName = "dbo"
 	}
 	found := db.schemas[fold(schemaName)]
 	if found == nil {
-		return tsql.Errorf(2760, n.Line, "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", schemaName)
+		panic(tsql.Errorf(2760, n.Line, "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", schemaName))
 	}
 	t.db, t.schema = db, found.name
-	return nil
 }
 
 // newTable builds a table from its definition.
-func (b *batch) newTable(def *tsql.CreateTable) (*table, error) {
+func (b *batch) newTable(def *tsql.CreateTable) *table {
 	t := &table{memoryOptimized: def.MemoryOptimized, schemaOnly: def.SchemaOnly, name: def.Name.Object(), indexes: def.Indexes}
-	if err := b.locate(t, def.Name); err != nil {
-		return nil, err
-	}
+	b.locate(t, def.Name)
 	for _, c := range def.Columns {
-		if err := b.addColumn(t, c); err != nil {
-			return nil, err
-		}
+		b.addColumn(t, c)
 	}
 	for i := range t.indexes {
-		if err := t.addIndex(&t.indexes[i]); err != nil {
-			return nil, err
-		}
+		t.addIndex(&t.indexes[i])
 	}
 	t.rows = t.empty()
-	return t, b.checkMemoryOptimized(t, def.Line())
+	b.checkMemoryOptimized(t, def.Line())
+	return t
 }
 
-func (b *batch) addColumn(t *table, def tsql.ColumnDef) error {
+func (b *batch) addColumn(t *table, def tsql.ColumnDef) {
 	if t.place(def.Name) >= 0 {
-		return tsql.Errorf(2705, 0, "Column names in each table must be unique. Column name '%s' in table '%s' is specified more than once.",
-			def.Name, t.name)
+		panic(tsql.Errorf(2705, 0, "Column names in each table must be unique. Column name '%s' in table '%s' is specified more than once.",
+			def.Name, t.name))
 	}
-	c := tableColumn{column: column{name: def.Name, nullable: def.Nullable}, def: def}
-	var err error
-	if c.typ, err = resolveType(def.Type, 1); err != nil {
-		return err
-	}
+	c := tableColumn{column: column{name: def.Name, nullable: def.Nullable}}
+	c.typ = resolveType(def.Type, 1)
 	if def.Default != nil {
-		r := b.newRun()
-		if err := b.compile(r, func(cc *compiler) error {
-			s, err := cc.expr(def.Default)
-			c.fallback = &s
-			return err
-		}); err != nil {
-			return err
-		}
+		s := compiled(b.newRun(), func(cc *compiler) scalar { return cc.expr(def.Default) })
+		c.fallback = &s
 	}
 	t.columns = append(t.columns, c)
-	return nil
 }
 
 // addIndex checks an index and makes it enforce its key.
-func (t *table) addIndex(x *tsql.IndexDef) error {
+func (t *table) addIndex(x *tsql.IndexDef) {
 	var at []int
 	for _, name := range x.Columns {
 		i := t.place(name)
 		if i < 0 {
-			return tsql.Errorf(1911, 0, "Column name '%s' does not exist in the target table or view.", name)
+			panic(tsql.Errorf(1911, 0, "Column name '%s' does not exist in the target table or view.", name))
 		}
 		at = append(at, i)
 	}
@@ -121,106 +94,85 @@ func (t *table) addIndex(x *tsql.IndexDef) error {
 	if x.Unique || x.Primary {
 		t.unique = append(t.unique, &uniqueKey{index: *x, places: at})
 	}
-	return nil
 }
 
 // checkMemoryOptimized applies the rules for memory-optimised tables.
-func (b *batch) checkMemoryOptimized(t *table, line int) error {
+func (b *batch) checkMemoryOptimized(t *table, line int) {
 	if !t.memoryOptimized || t.db == nil {
-		return nil
+		return
 	}
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
 	if !slices.ContainsFunc(t.db.files, t.db.isMemoryOptimized) {
-		return tsql.Errorf(41337, line, "Cannot create memory optimized tables. To create memory optimized tables, the database must "+
-			"have a MEMORY_OPTIMIZED_FILEGROUP that is online and has at least one container.")
+		panic(tsql.Errorf(41337, line, "Cannot create memory optimized tables. To create memory optimized tables, the database must "+
+			"have a MEMORY_OPTIMIZED_FILEGROUP that is online and has at least one container."))
 	}
-	return nil
 }
 
-// absent returns an error if a table's name is already used.
-func (b *batch) absent(t *table) error {
-	b.s.inst.mu.Lock()
-	defer b.s.inst.mu.Unlock()
-	return b.s.free(t)
-}
-
-// free is absent for a caller that holds Instance.mu.
-func (s *Session) free(t *table) error {
+// free refuses a table's name that is already used. The caller holds Instance.mu.
+func (s *Session) free(t *table) {
 	if s.temp[fold(t.name)] != nil || t.db != nil && t.db.taken(t.schema, t.name) {
-		return tsql.Errorf(2714, 0, "There is already an object named '%s' in the database.", t.name)
+		panic(tsql.Errorf(2714, 0, "There is already an object named '%s' in the database.", t.name))
 	}
-	return nil
 }
 
 // addTable stores a table under its name.
-func (b *batch) addTable(t *table) error {
+func (b *batch) addTable(t *table) {
 	s := b.s
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
-	if err := s.free(t); err != nil {
-		return err
-	}
+	s.free(t)
 	if strings.HasPrefix(t.name, "#") {
 		key := fold(t.name)
 		tempdb := s.inst.lookup("tempdb")
 		t.id = -tempdb.newObjectID()
 		s.temp[key] = t
-		return nil
+		return
 	}
 	key := fold(t.schema + "." + t.name)
 	t.id = t.db.newObjectID()
 	t.db.tables[key] = t
-	return nil
 }
 
-func (b *batch) createSchema(st *tsql.CreateSchema) error {
+func (b *batch) createSchema(st *tsql.CreateSchema) {
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
 	db := b.s.db
 	key := fold(st.Name)
 	if db.schemas[key] != nil {
-		return tsql.Errorf(2714, st.Line(), "There is already an object named '%s' in the database.", st.Name)
+		panic(tsql.Errorf(2714, st.Line(), "There is already an object named '%s' in the database.", st.Name))
 	}
 	db.schemas[key] = &schema{id: len(db.schemas) + 1, name: st.Name}
-	return nil
 }
 
-func (b *batch) createIndex(st *tsql.CreateIndex) error {
+func (b *batch) createIndex(st *tsql.CreateIndex) {
 	r := b.newRun()
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
-	t, err := r.stored(st.Table)
-	if err != nil {
-		return tsql.Errorf(1088, st.Line(), "Cannot find the object \"%s\" because it does not exist or you do not have permissions.",
-			strings.Join(st.Table.Parts, "."))
+	t := found(r.stored, st.Table)
+	if t == nil {
+		panic(tsql.Errorf(1088, st.Line(), "Cannot find the object \"%s\" because it does not exist or you do not have permissions.",
+			strings.Join(st.Table.Parts, ".")))
 	}
 	x := st.Index
 	if x.Unique {
-		if err := t.known(); err != nil {
-			return err
-		}
+		t.known()
 	}
-	before := t.unique
-	if err := t.addIndex(&x); err != nil {
-		return err
-	}
-	if err := t.keep(t.rows, 0); err != nil {
-		t.unique = before
-		return err
-	}
-	t.indexes = append(t.indexes, x)
-	return nil
+	with := *t // if its key is not unique, the table has no such index
+	with.addIndex(&x)
+	with.keep(t.rows, 0)
+	with.indexes = append(t.indexes, x)
+	*t = with
 }
 
 // drop removes one table, schema, procedure or database.
-func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
-	missing := func(kind string) error {
+func (b *batch) drop(st *tsql.Drop, n tsql.Name) {
+	missing := func(kind string) {
 		if st.IfExists {
-			return nil
+			return
 		}
-		return &tsql.Error{Number: 3701, Class: 11, State: 5, Line: n.Line, Text: fmt.Sprintf("Cannot drop the %s '%s', because it does not "+
-			"exist or you do not have permission.", kind, strings.Join(n.Parts, "."))}
+		panic(&tsql.Error{Number: 3701, Class: 11, State: 5, Line: n.Line, Text: fmt.Sprintf("Cannot drop the %s '%s', because it does not "+
+			"exist or you do not have permission.", kind, strings.Join(n.Parts, "."))})
 	}
 	r := b.newRun()
 	s := b.s
@@ -228,49 +180,42 @@ func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
 	defer s.inst.mu.Unlock()
 	switch st.What {
 	case "DATABASE":
-		if s.inst.lookup(n.Object()) == nil {
-			return missing("database")
+		if db := s.inst.lookup(n.Object()); db != nil {
+			s.dropDatabase(db)
+		} else {
+			missing("database")
 		}
-		return s.dropDatabase(n.Object())
 	case "RESOURCE POOL":
-		return s.inst.dropPool(n.Object(), n.Line)
+		s.inst.dropPool(n.Object(), n.Line)
 	case "PROCEDURE":
-		p, err := r.procedure(n)
-		if err != nil {
-			return missing("procedure")
+		if p := found(r.procedure, n); p != nil {
+			delete(p.db.procedures, p.key())
+		} else {
+			missing("procedure")
 		}
-		delete(p.db.procedures, p.key())
-		return nil
+	default:
+		switch t := found(r.stored, n); {
+		case t == nil:
+			missing("table")
+		case t.db == nil:
+			delete(s.temp, fold(t.name))
+		default:
+			delete(t.db.tables, fold(t.schema+"."+t.name))
+		}
 	}
-	t, err := r.stored(n)
-	if err != nil {
-		return missing("table")
-	}
-	s.dropTable(t)
-	return nil
 }
 
-func (s *Session) dropTable(t *table) {
-	if t.db == nil {
-		delete(s.temp, fold(t.name))
-		return
-	}
-	delete(t.db.tables, fold(t.schema+"."+t.name))
-}
-
-func (s *Session) dropDatabase(name string) error {
-	db := s.inst.lookup(name)
+func (s *Session) dropDatabase(db *database) {
 	if db.system() {
-		return tsql.Errorf(3708, 0, "Cannot drop the database '%s' because it is a system database.", db.name)
+		panic(tsql.Errorf(3708, 0, "Cannot drop the database '%s' because it is a system database.", db.name))
 	}
 	for _, other := range s.inst.sessions {
 		if other.db == db && (other == s || db.option("USER_ACCESS", "MULTI_USER") != "SINGLE_USER") {
-			return tsql.Errorf(3702, 0, "Cannot drop database \"%s\" because it is currently in use.", db.name)
+			panic(tsql.Errorf(3702, 0, "Cannot drop database \"%s\" because it is currently in use.", db.name))
 		}
 	}
 	s.inst.databases = slices.DeleteFunc(s.inst.databases, func(d *database) bool { return d == db })
 	go debug.FreeOSMemory() // its tables used most of the lab's memory
-	return nil
 }
 
 // uniqueKey is a primary key or unique index.
@@ -280,30 +225,29 @@ type uniqueKey struct {
 }
 
 // insert adds rows after checking keys.
-func (t *table) insert(rows *store) error {
+func (t *table) insert(rows *store) {
 	if t.repeated != nil {
-		return errCounted
+		panic(errCounted)
 	}
-	return t.keep(t.rows.with(rows), t.rows.rows)
+	t.keep(t.rows.with(rows), t.rows.rows)
 }
 
 // keep makes rows those of the table, in the order of its first key, which those up to `from` have already. Stores passed to
 // readers before stay as they were.
-func (t *table) keep(rows *store, from int) error {
+func (t *table) keep(rows *store, from int) {
 	for n, u := range slices.Backward(t.unique) {
 		if n > 0 {
 			from = 0
 		}
 		sorted, duplicate := rows.inOrder(u.places, from)
 		if duplicate >= 0 {
-			return u.duplicate(t, sorted, duplicate)
+			panic(u.duplicate(t, sorted, duplicate))
 		}
 		if n == 0 {
 			rows = sorted
 		}
 	}
 	t.rows = rows
-	return nil
 }
 
 // replace replaces all rows by others, in the same order.
@@ -325,13 +269,12 @@ func (t *table) ordered(columns []int) *uniqueKey {
 	return u
 }
 
-func (u *uniqueKey) duplicate(t *table, s *store, row int) error {
+func (u *uniqueKey) duplicate(t *table, s *store, row int) *tsql.Error {
 	var values []string
 	for _, p := range u.places {
-		v := s.cells[p].value(row)
-		text, err := toText(v)
-		if v == nil || err != nil {
-			text = "<NULL>"
+		text := "<NULL>"
+		if v := s.cells[p].value(row); v != nil {
+			text = toText(v)
 		}
 		values = append(values, text)
 	}

@@ -16,7 +16,7 @@ type function struct {
 	args        tds.Type // the type to which every argument is converted; zero: none
 	result      func(args []scalar) tds.Type
 	nulls       bool // it handles NULL itself
-	eval        func(r *run, args []any) (any, error)
+	eval        func(r *run, args []any) any
 }
 
 func always(t tds.Type) func([]scalar) tds.Type { return func([]scalar) tds.Type { return t } }
@@ -37,21 +37,21 @@ var numberFunctions = map[string]function{
 }
 
 // random is RAND: one number for a whole statement, as on the server.
-func random(r *run, _ []any) (any, error) {
+func random(r *run, _ []any) any {
 	if r.random == nil {
 		v := rand.Float64()
 		r.random = &v
 	}
-	return *r.random, nil
+	return *r.random
 }
 
-func checksumFunction(ignoreCase bool) func(*run, []any) (any, error) {
-	return func(_ *run, args []any) (any, error) {
+func checksumFunction(ignoreCase bool) func(*run, []any) any {
+	return func(_ *run, args []any) any {
 		var sum uint32
 		for _, v := range args {
 			sum = foldChecksum(sum, checksumOf(v, ignoreCase))
 		}
-		return int64(int32(sum)), nil
+		return int64(int32(sum))
 	}
 }
 
@@ -68,27 +68,23 @@ func columnsOfChecksum(args []scalar, ignoreCase bool) *checksummed {
 }
 
 // call compiles a function call.
-func (c *compiler) call(x *tsql.Call) (scalar, error) {
+func (c *compiler) call(x *tsql.Call) scalar {
 	name := fold(x.Name.Object())
 	if len(x.Name.Parts) > 1 {
-		return scalar{}, tsql.Errorf(4121, x.Name.Line, "Cannot find either column \"%s\" or the user-defined function or aggregate "+
-			"\"%s\", or the name is ambiguous.", x.Name.Parts[0], strings.Join(x.Name.Parts, "."))
+		panic(tsql.Errorf(4121, x.Name.Line, "Cannot find either column \"%s\" or the user-defined function or aggregate "+
+			"\"%s\", or the name is ambiguous.", x.Name.Parts[0], strings.Join(x.Name.Parts, ".")))
 	}
-	switch name { // its first argument is a date part
-	case "dateadd":
+	if name == "dateadd" {
 		return dateAdd(c, x)
 	}
 	f, ok := functions[name]
 	if !ok {
-		return scalar{}, tsql.Errorf(195, x.Name.Line, "'%s' is not a recognized built-in function name.", x.Name.Object())
+		panic(tsql.Errorf(195, x.Name.Line, "'%s' is not a recognized built-in function name.", x.Name.Object()))
 	}
 	if len(x.Args) < f.least || len(x.Args) > f.most || x.Star {
-		return scalar{}, tsql.Errorf(174, x.Name.Line, "The %s function requires %d argument(s).", name, f.least)
+		panic(tsql.Errorf(174, x.Name.Line, "The %s function requires %d argument(s).", name, f.least))
 	}
-	args, err := c.exprs(x.Args)
-	if err != nil {
-		return scalar{}, err
-	}
+	args := c.exprs(x.Args)
 	if name == "replicate" && isText(args[0].typ.Kind) && args[0].typ.Size < 0 {
 		f = replicateMax
 	}
@@ -98,7 +94,7 @@ func (c *compiler) call(x *tsql.Call) (scalar, error) {
 		made.checksum, pure = columnsOfChecksum(args, name == "checksum"), true
 	}
 	c.run.use.volatile = c.run.use.volatile || !pure
-	return made, nil
+	return made
 }
 
 func (c *compiler) apply(f function, args []scalar) scalar {
@@ -107,14 +103,11 @@ func (c *compiler) apply(f function, args []scalar) scalar {
 		args[i] = converted(args[i], f.args)
 	}
 	r := c.run
-	return scalar{typ: typ, nullable: true, eval: func(row []any) (any, error) {
-		values, err := evaluate(args, row, make([]any, len(args)))
-		if err != nil {
-			return nil, err
-		}
+	return scalar{typ: typ, nullable: true, eval: func(row []any) any {
+		values := evaluate(args, row, make([]any, len(args)))
 		for _, v := range values {
 			if v == nil && !f.nulls {
-				return nil, nil
+				return nil
 			}
 		}
 		return f.eval(r, values)
@@ -124,8 +117,8 @@ func (c *compiler) apply(f function, args []scalar) scalar {
 var anyText = textType(-1)
 
 var textFunctions = map[string]function{
-	"rtrim": {least: 1, most: 1, args: anyText, result: sizedLikeFirst, eval: func(_ *run, a []any) (any, error) {
-		return strings.TrimRight(a[0].(string), " "), nil
+	"rtrim": {least: 1, most: 1, args: anyText, result: sizedLikeFirst, eval: func(_ *run, a []any) any {
+		return strings.TrimRight(a[0].(string), " ")
 	}},
 	"right":     {least: 2, most: 2, result: sizedLikeFirst, eval: right},
 	"replicate": {least: 2, most: 2, result: always(textType(mostUnits)), eval: replicate},
@@ -144,44 +137,38 @@ func sizedLikeFirst(args []scalar) tds.Type {
 }
 
 // textAndNumber are the two arguments of such functions.
-func textAndNumber(args []any) (text string, n int64, err error) {
-	if text, err = toText(args[0]); err == nil {
-		n, err = wholeNumber(args[1], typeInt)
-	}
-	return text, n, err
+func textAndNumber(args []any) (text string, n int64) {
+	return toText(args[0]), wholeNumber(args[1], typeInt)
 }
 
-func right(_ *run, args []any) (any, error) {
-	s, n, err := textAndNumber(args)
-	if err != nil {
-		return nil, err
-	}
+func right(_ *run, args []any) any {
+	s, n := textAndNumber(args)
 	if n < 0 {
-		return nil, tsql.Errorf(536, 0, "Invalid length parameter passed to the RIGHT function.")
+		panic(tsql.Errorf(536, 0, "Invalid length parameter passed to the RIGHT function."))
 	}
 	length := tds.LenUTF16(s)
-	return tds.CutUTF16(s, int(max(0, int64(length)-n)), length), nil
+	return tds.CutUTF16(s, int(max(0, int64(length)-n)), length)
 }
 
 // replicate cuts its result at 8,000 bytes (REPLICATE, Transact-SQL reference).
-func replicate(_ *run, args []any) (any, error) {
-	s, n, err := textAndNumber(args)
-	if err != nil || n < 0 {
-		return nil, err
+func replicate(_ *run, args []any) any {
+	s, n := textAndNumber(args)
+	if n < 0 {
+		return nil
 	}
-	return tds.CutUTF16(strings.Repeat(s, int(min(n, mostUnits))), 0, mostUnits), nil
+	return tds.CutUTF16(strings.Repeat(s, int(min(n, mostUnits))), 0, mostUnits)
 }
 
 // replicateMax is REPLICATE of a text of a max type, which it does not cut.
-var replicateMax = function{least: 2, most: 2, result: always(anyText), eval: func(_ *run, args []any) (any, error) {
-	s, n, err := textAndNumber(args)
+var replicateMax = function{least: 2, most: 2, result: always(anyText), eval: func(_ *run, args []any) any {
+	s, n := textAndNumber(args)
 	switch {
-	case err != nil || n < 0:
-		return nil, err
+	case n < 0:
+		return nil
 	case n > mostRepeat/int64(max(len(s), 1)):
-		return nil, tsql.Unmodelled(0, "REPLICATE of more than 16 MB")
+		panic(tsql.Unmodelled(0, "REPLICATE of more than 16 MB"))
 	}
-	return strings.Repeat(s, int(n)), nil
+	return strings.Repeat(s, int(n))
 }}
 
 var timeFunctions = map[string]function{
@@ -191,7 +178,7 @@ var timeFunctions = map[string]function{
 
 // clock is the time of the statement: the lab's guest runs on UTC.
 func clock(t tds.Type) function {
-	return function{result: always(t), eval: func(r *run, _ []any) (any, error) { return fitTime(r.now, t), nil }}
+	return function{result: always(t), eval: func(r *run, _ []any) any { return fitTime(r.now, t) }}
 }
 
 // dateParts are the date parts of a fixed length, by name.
@@ -200,54 +187,48 @@ var dateParts = map[string]time.Duration{
 }
 
 // datePart reads the first of three arguments.
-func datePart(x *tsql.Call) (time.Duration, error) {
+func datePart(x *tsql.Call) time.Duration {
 	if len(x.Args) != 3 {
-		return 0, tsql.Errorf(174, x.Name.Line, "The %s function requires 3 argument(s).", fold(x.Name.Object()))
+		panic(tsql.Errorf(174, x.Name.Line, "The %s function requires 3 argument(s).", fold(x.Name.Object())))
 	}
 	if ref, ok := x.Args[0].(*tsql.ColumnRef); ok {
 		if part := dateParts[fold(ref.Object())]; part != 0 {
-			return part, nil
+			return part
 		}
-		return 0, tsql.Errorf(155, ref.Line, "'%s' is not a recognized %s option.", ref.Object(), fold(x.Name.Object()))
+		panic(tsql.Errorf(155, ref.Line, "'%s' is not a recognized %s option.", ref.Object(), fold(x.Name.Object())))
 	}
-	return 0, tsql.Errorf(1023, x.Name.Line, "Invalid parameter 1 specified for %s.", fold(x.Name.Object()))
+	panic(tsql.Errorf(1023, x.Name.Line, "Invalid parameter 1 specified for %s.", fold(x.Name.Object())))
 }
 
-func dateAdd(c *compiler, x *tsql.Call) (scalar, error) {
-	part, err := datePart(x)
-	if err != nil {
-		return scalar{}, err
-	}
-	args, err := c.exprs(x.Args[1:])
-	if err != nil {
-		return scalar{}, err
-	}
+func dateAdd(c *compiler, x *tsql.Call) scalar {
+	part := datePart(x)
+	args := c.exprs(x.Args[1:])
 	typ := args[1].typ
 	args[0], args[1] = converted(args[0], typeInt), converted(args[1], typ)
-	return c.apply(function{result: always(typ), eval: func(_ *run, a []any) (any, error) {
-		return fitTime(a[1].(time.Time).Add(time.Duration(a[0].(int64))*part), typ), nil
-	}}, args), nil
+	return c.apply(function{result: always(typ), eval: func(_ *run, a []any) any {
+		return fitTime(a[1].(time.Time).Add(time.Duration(a[0].(int64))*part), typ)
+	}}, args)
 }
 
 // variable compiles @v and @@v.
-func (c *compiler) variable(x *tsql.VarRef) (scalar, error) {
+func (c *compiler) variable(x *tsql.VarRef) scalar {
 	c.run.use.volatile = true
 	if strings.HasPrefix(x.Name, "@@") {
 		f, ok := globals[x.Name]
 		if !ok {
-			return scalar{}, tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name)
+			panic(tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name))
 		}
-		return c.apply(f, nil), nil
+		return c.apply(f, nil)
 	}
 	v := c.run.batch.vars[x.Name]
 	if v == nil {
-		return scalar{}, tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name)
+		panic(tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name))
 	}
-	return scalar{typ: v.typ, nullable: true, eval: func([]any) (any, error) { return v.value, nil }}, nil
+	return scalar{typ: v.typ, nullable: true, eval: func([]any) any { return v.value }}
 }
 
 func global(t tds.Type, eval func(r *run) any) function {
-	return function{result: always(t), eval: func(r *run, _ []any) (any, error) { return eval(r), nil }}
+	return function{result: always(t), eval: func(r *run, _ []any) any { return eval(r) }}
 }
 
 // globals are the @@ functions.

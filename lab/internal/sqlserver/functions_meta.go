@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"strconv"
 	"strings"
 
 	"vnuma.dev/lab/internal/tds"
@@ -9,14 +10,14 @@ import (
 
 // meta is a function with text arguments that reads the catalogue under the instance's lock.
 func meta(least, most int, t tds.Type, eval func(r *run, a []string) any) function {
-	return function{least: least, most: most, args: anyText, nulls: true, result: always(t), eval: func(r *run, args []any) (any, error) {
+	return function{least: least, most: most, args: anyText, nulls: true, result: always(t), eval: func(r *run, args []any) any {
 		texts := make([]string, len(args))
 		for i, v := range args {
 			texts[i], _ = v.(string)
 		}
 		r.inst.mu.Lock()
 		defer r.inst.mu.Unlock()
-		return eval(r, texts), nil
+		return eval(r, texts)
 	}}
 }
 
@@ -65,24 +66,24 @@ var metaFunctions = map[string]function{
 		}
 		return int64(boolInt(!r.s.limited() || fold(a[0]) == "public"))
 	}),
-	"rowcount_big": {result: always(typeBigInt), eval: func(r *run, _ []any) (any, error) { return r.s.rowCount, nil }},
+	"rowcount_big": {result: always(typeBigInt), eval: func(r *run, _ []any) any { return r.s.rowCount }},
 }
 
 var serverRoles = map[string]bool{"sysadmin": true, "public": true, "serveradmin": true, "securityadmin": true, "setupadmin": true,
 	"processadmin": true, "diskadmin": true, "dbcreator": true, "bulkadmin": true}
 
-func dbName(r *run, args []any) (any, error) {
+func dbName(r *run, args []any) any {
 	r.inst.mu.Lock()
 	defer r.inst.mu.Unlock()
 	if len(args) == 0 || args[0] == nil {
-		return r.s.db.name, nil
+		return r.s.db.name
 	}
 	for _, db := range r.inst.databases {
 		if int64(db.id) == args[0].(int64) {
-			return db.name, nil
+			return db.name
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // serverProperty is SERVERPROPERTY(name); NULL for an unknown name.
@@ -124,13 +125,7 @@ func (s *Session) connectionProperty(name string) any {
 	return nil
 }
 
-func textOf(n int64) string {
-	s, err := toText(n)
-	if err != nil { // an integer always has a text
-		panic(err)
-	}
-	return s
-}
+func textOf(n int64) string { return strconv.FormatInt(n, 10) }
 
 // hasPermission is what HAS_PERMS_BY_NAME answers: NULL for an unknown name.
 func (s *Session) hasPermission(name string) any {
@@ -205,23 +200,15 @@ func (r *run) objectID(name, kind string) any {
 	}
 	kind = strings.ToUpper(strings.TrimSpace(kind))
 	if kind == "P" || kind == "" {
-		if p, err := r.procedure(*n); err == nil {
+		if p := found(r.procedure, *n); p != nil {
 			return int64(p.id)
 		}
 	}
-	if kind != "" && kind != "U" {
+	elsewhere := strings.HasPrefix(n.Object(), "#") && !strings.EqualFold(n.Qualifier(2), "tempdb") && r.s.db.name != "tempdb"
+	if kind != "" && kind != "U" || elsewhere {
 		return nil
 	}
-	if strings.HasPrefix(n.Object(), "#") {
-		if !strings.EqualFold(n.Qualifier(2), "tempdb") && r.s.db.name != "tempdb" {
-			return nil
-		}
-		if t := r.s.temp[fold(n.Object())]; t != nil {
-			return int64(t.id)
-		}
-		return nil
-	}
-	if t, err := r.stored(*n); err == nil {
+	if t := found(r.stored, *n); t != nil {
 		return int64(t.id)
 	}
 	return nil

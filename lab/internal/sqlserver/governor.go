@@ -37,11 +37,10 @@ const firstPool = 256
 func (g *governor) stored() []pool { return slices.Concat(shippedPools, g.own) }
 
 // alter is ALTER RESOURCE GOVERNOR. RECONFIGURE activates the stored pools, and the governor.
-func (g *governor) alter(action string) error {
+func (g *governor) alter(action string) {
 	if g.enabled = action == "RECONFIGURE"; g.enabled {
 		g.inUse = g.stored()
 	}
-	return nil
 }
 
 // hasGovernor reports whether the edition has it: only those with Enterprise's features do.
@@ -53,17 +52,17 @@ func (i *Instance) supportsXTP() bool {
 }
 
 // makePool is CREATE or ALTER RESOURCE POOL. The caller holds mu.
-func (i *Instance) makePool(st *tsql.ResourcePool) error {
+func (i *Instance) makePool(st *tsql.ResourcePool) {
 	if !i.hasGovernor() {
-		return tsql.Errorf(10920, st.Line(), "Cannot CREATE RESOURCE POOL '%s'. Resource Governor is not available in this edition of SQL Server.", st.Name)
+		panic(tsql.Errorf(10920, st.Line(), "Cannot CREATE RESOURCE POOL '%s'. Resource Governor is not available in this edition of SQL Server.", st.Name))
 	}
 	g := &i.governor
 	at := slices.IndexFunc(g.own, func(p pool) bool { return strings.EqualFold(p.name, st.Name) })
 	switch {
 	case st.Alter && at < 0:
-		return tsql.Errorf(10904, st.Line(), "Cannot alter resource pool '%s', because it does not exist.", st.Name)
+		panic(tsql.Errorf(10904, st.Line(), "Cannot alter resource pool '%s', because it does not exist.", st.Name))
 	case !st.Alter && at >= 0:
-		return tsql.Errorf(10905, st.Line(), "The resource pool '%s' already exists.", st.Name)
+		panic(tsql.Errorf(10905, st.Line(), "The resource pool '%s' already exists.", st.Name))
 	case !st.Alter:
 		g.last++
 		at = len(g.own)
@@ -76,19 +75,17 @@ func (i *Instance) makePool(st *tsql.ResourcePool) error {
 	if n, ok := st.Options["MAX_MEMORY_PERCENT"]; ok {
 		p.maxMemory = n
 	}
-	return nil
 }
 
 // dropPool is DROP RESOURCE POOL. The caller holds mu.
-func (i *Instance) dropPool(name string, line int) error {
+func (i *Instance) dropPool(name string, line int) {
 	g := &i.governor
 	at := slices.IndexFunc(g.own, func(p pool) bool { return strings.EqualFold(p.name, name) })
 	if at < 0 {
-		return &tsql.Error{Number: 3701, Class: 11, State: 5, Line: line, Text: "Cannot drop the resource pool '" + name +
-			"', because it does not exist or you do not have permission."}
+		panic(&tsql.Error{Number: 3701, Class: 11, State: 5, Line: line, Text: "Cannot drop the resource pool '" + name +
+			"', because it does not exist or you do not have permission."})
 	}
 	g.own = slices.Delete(slices.Clone(g.own), at, at+1)
-	return nil
 }
 
 // poolOf is the pool that a database is bound to, nil for none.
@@ -100,7 +97,7 @@ func (i *Instance) poolOf(db *database) any {
 }
 
 // bindPool is sp_xtp_bind_db_resource_pool @database_name, @pool_name; it takes effect when the database next comes online.
-func bindPool(b *batch, args []argument) error {
+func bindPool(b *batch, args []argument) {
 	i := b.s.inst
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -109,23 +106,21 @@ func bindPool(b *batch, args []argument) error {
 	at := slices.IndexFunc(i.governor.inUse, func(p pool) bool { return strings.EqualFold(p.name, name) })
 	switch {
 	case db == nil:
-		return tsql.Errorf(911, 0, "Database '%s' does not exist. Make sure that the name is entered correctly.", database)
+		panic(tsql.Errorf(911, 0, "Database '%s' does not exist. Make sure that the name is entered correctly.", database))
 	case at < 0:
-		return tsql.Errorf(41837, 0, "The resource pool '%s' does not exist, or Resource Governor has not been reconfigured.", name)
+		panic(tsql.Errorf(41837, 0, "The resource pool '%s' does not exist, or Resource Governor has not been reconfigured.", name))
 	}
 	db.pool = i.governor.inUse[at].id
-	return nil
 }
 
-func unbindPool(b *batch, args []argument) error {
+func unbindPool(b *batch, args []argument) {
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
 	db := b.s.inst.lookup(textArgument(args, 0))
 	if db == nil || db.pool == 0 {
-		return tsql.Errorf(41839, 0, "Database '%s' is not bound to a resource pool.", textArgument(args, 0))
+		panic(tsql.Errorf(41839, 0, "Database '%s' is not bound to a resource pool.", textArgument(args, 0)))
 	}
 	db.pool = 0
-	return nil
 }
 
 func textArgument(args []argument, n int) string {

@@ -282,8 +282,8 @@ func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 	if name == "" {
 		name = "master"
 	}
-	db, err := i.database(name)
-	if err != nil {
+	var db *database
+	if tsql.Catch(func() { db = i.database(name) }) != nil {
 		return nil, &tds.Message{Number: 4060, State: 1, Class: 11,
 			Text: fmt.Sprintf("Cannot open database \"%s\" requested by the login. The login failed.", name)}
 	}
@@ -296,19 +296,19 @@ func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 }
 
 // database finds a database that is online. The caller holds mu.
-func (i *Instance) database(name string) (*database, error) {
+func (i *Instance) database(name string) *database {
 	db := i.lookup(name)
 	switch {
 	case db == nil:
-		return nil, tsql.Errorf(911, 0, "Database '%s' does not exist. Make sure that the name is entered correctly.", name)
+		panic(tsql.Errorf(911, 0, "Database '%s' does not exist. Make sure that the name is entered correctly.", name))
 	case i.state(db) == "RECOVERING":
-		return nil, &tsql.Error{Number: 922, Class: 14, State: 1,
-			Text: fmt.Sprintf("Database '%s' is being recovered. Waiting until recovery is finished.", db.name)}
+		panic(&tsql.Error{Number: 922, Class: 14, State: 1,
+			Text: fmt.Sprintf("Database '%s' is being recovered. Waiting until recovery is finished.", db.name)})
 	case i.state(db) == "OFFLINE":
-		return nil, &tsql.Error{Number: 942, Class: 14, State: 4,
-			Text: fmt.Sprintf("Database '%s' cannot be opened because it is offline.", db.name)}
+		panic(&tsql.Error{Number: 942, Class: 14, State: 4,
+			Text: fmt.Sprintf("Database '%s' cannot be opened because it is offline.", db.name)})
 	}
-	return db, nil
+	return db
 }
 
 func (i *Instance) lookup(name string) *database {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
 )
 
 // Integer operators overflow exactly where their type ends.
@@ -21,8 +22,9 @@ func TestIntegersOverflowAtTheirType(t *testing.T) {
 		{"*", typeBigInt, 1 << 32, 1 << 31, false}, {"/", typeBigInt, math.MinInt64, -1, false}, {"%", typeBigInt, math.MinInt64, -1, true},
 		{"/", typeInt, 1, 0, false},
 	} {
-		if n, err := integerArithmetic(c.op, c.a, c.b, c.typ); (err == nil) != c.fits {
-			t.Errorf("%s %d %s %d gives %d, %v", typeName(c.typ), c.a, c.op, c.b, n, err)
+		err := tsql.Catch(func() { integerArithmetic(c.op, c.a, c.b, c.typ) })
+		if (err == nil) != c.fits {
+			t.Errorf("%s %d %s %d: %v", typeName(c.typ), c.a, c.op, c.b, err)
 		}
 	}
 }

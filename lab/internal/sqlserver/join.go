@@ -26,28 +26,22 @@ func joinColumns(left, right plan, outer bool) []column {
 	return out
 }
 
-func (p *crossPlan) each(yield func([]any) error) error {
-	inner, err := collect(p.right)
-	if err != nil {
-		return err
-	}
+func (p *crossPlan) each(yield func([]any) bool) {
+	inner := collect(p.right)
 	p.outerRows, p.innerRows = 0, int64(len(inner))
 	width := len(p.left.columns())
 	buffer := make([]any, width+len(p.right.columns()))
-	return p.left.each(func(row []any) error {
-		if err := p.run.ended(); err != nil {
-			return err
-		}
+	for row := range p.left.each {
+		p.run.ended()
 		p.outerRows++
 		copy(buffer, row)
 		for _, in := range inner {
 			copy(buffer[width:], in)
-			if err := yield(buffer); err != nil {
-				return err
+			if !yield(buffer) {
+				return
 			}
 		}
-		return nil
-	})
+	}
 }
 
 // joinPlan is an INNER or LEFT join: by nested loops, or of equal columns by hash.
@@ -62,37 +56,21 @@ type joinPlan struct {
 func (p *joinPlan) columns() []column { return joinColumns(p.left, p.right, p.outer) }
 
 // tableRef compiles one source of rows of a FROM clause.
-func (c *compiler) tableRef(ref tsql.TableRef) (plan, error) {
+func (c *compiler) tableRef(ref tsql.TableRef) plan {
 	switch ref := ref.(type) {
 	case *tsql.Table:
 		return c.table(ref)
 	case *tsql.Derived:
-		p, err := c.query(ref.Query)
-		if err != nil {
-			return nil, err
-		}
-		return aliased(p, ref.Alias, ref.Columns, ref.Query.Line)
-	case *tsql.Join:
-		return c.join(ref)
+		return aliased(c.query(ref.Query), ref.Alias, ref.Columns, ref.Query.Line)
 	}
-	return nil, tsql.Unmodelled(0, "this kind of table source")
-}
-
-func (c *compiler) join(j *tsql.Join) (plan, error) {
-	left, err := c.tableRef(j.Left)
-	if err != nil {
-		return nil, err
-	}
-	right, err := c.tableRef(j.Right)
-	if err != nil {
-		return nil, err
-	}
+	j := ref.(*tsql.Join)
+	left, right := c.tableRef(j.Left), c.tableRef(j.Right)
 	if j.Kind == "CROSS" {
-		return &crossPlan{left: left, right: right, run: c.run}, nil
+		return &crossPlan{left: left, right: right, run: c.run}
 	}
 	p := &joinPlan{outer: j.Kind == "LEFT", left: left, right: right, run: c.run, equal: equalColumns(j.On, left, right)}
-	p.on, err = c.with(&scope{columns: p.columns()}).expr(j.On)
-	return p, err
+	p.on = c.with(&scope{columns: p.columns()}).expr(j.On)
+	return p
 }
 
 // renamed is a plan with other column names.
@@ -104,7 +82,7 @@ type renamedPlan struct {
 func (p *renamedPlan) columns() []column { return p.cols }
 
 // aliased gives a plan an alias and perhaps column names.
-func aliased(p plan, alias string, names []string, line int) (plan, error) {
+func aliased(p plan, alias string, names []string, line int) plan {
 	cols := append([]column(nil), p.columns()...)
 	for i := range cols {
 		cols[i].table = fold(alias)
@@ -112,10 +90,10 @@ func aliased(p plan, alias string, names []string, line int) (plan, error) {
 			cols[i].name = names[i]
 		}
 		if cols[i].name == "" {
-			return nil, tsql.Errorf(8155, line, "No column name was specified for column %d of '%s'.", i+1, alias)
+			panic(tsql.Errorf(8155, line, "No column name was specified for column %d of '%s'.", i+1, alias))
 		}
 	}
-	return &renamedPlan{plan: p, cols: cols}, nil
+	return &renamedPlan{plan: p, cols: cols}
 }
 
 // equalities are the columns that a join compares, by position.
@@ -145,9 +123,7 @@ func equalColumns(on tsql.Expr, left, right plan) (found equalities) {
 
 func placeIn(x tsql.Expr, p plan) int {
 	if ref, ok := x.(*tsql.ColumnRef); ok {
-		if at, err := (&scope{columns: p.columns()}).find(ref); err == nil {
-			return at
-		}
+		return (&scope{columns: p.columns()}).find(ref)
 	}
 	return -1
 }
@@ -157,81 +133,57 @@ func sameKey(a, b tds.Kind) bool { return isInteger(a) && isInteger(b) || isText
 
 func (p *joinPlan) byHash() bool { return !p.outer && p.equal.left != nil }
 
-func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
+func (p *joinPlan) each(yield func([]any) bool) { singly(p, yield) }
+
+func (p *joinPlan) eachTimes(yield func([]any, int64) bool) {
 	if p.byHash() {
-		return p.hashed(yield)
+		p.hashed(yield)
+		return
 	}
-	inner, err := collect(p.right)
-	if err != nil {
-		return err
-	}
+	inner := collect(p.right)
 	width := len(p.left.columns())
 	buffer := make([]any, width+len(p.right.columns()))
-	return eachTimes(p.left, func(row []any, times int64) error {
+	for row, times := range eachTimes(p.left) {
+		p.run.ended()
 		copy(buffer, row)
 		matched := false
 		for _, right := range inner {
-			copy(buffer[width:], right)
-			v, err := p.on.eval(buffer)
-			if err != nil {
-				return err
-			}
-			if v != true {
-				continue
-			}
-			matched = true
-			if err := yield(buffer, times); err != nil {
-				return err
+			if copy(buffer[width:], right); p.on.eval(buffer) == true {
+				matched = true
+				if !yield(buffer, times) {
+					return
+				}
 			}
 		}
 		if p.outer && !matched {
 			clear(buffer[width:])
-			if err := yield(buffer, times); err != nil {
-				return err
+			if !yield(buffer, times) {
+				return
 			}
 		}
-		return p.run.ended()
-	})
+	}
 }
 
 // hashed looks the rows of the right side up among those of the left one, which occur several times. A hash only finds
 // candidates: the condition decides.
-func (p *joinPlan) hashed(yield func([]any, int64) error) error {
+func (p *joinPlan) hashed(yield func([]any, int64) bool) {
 	type counted struct {
 		row   []any
 		times int64
 	}
 	found := map[string][]counted{}
-	err := eachTimes(p.left, func(row []any, times int64) error {
+	for row, times := range eachTimes(p.left) {
 		key := rowKey(row, p.equal.left)
 		found[key] = append(found[key], counted{slices.Clone(row), times})
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	width := len(p.left.columns())
 	buffer := make([]any, width+len(p.right.columns()))
-	n := 0
-	return p.right.each(func(right []any) error {
-		if n++; n&4095 == 0 {
-			if err := p.run.ended(); err != nil {
-				return err
-			}
-		}
+	for right := range p.right.each {
 		copy(buffer[width:], right)
 		for _, left := range found[rowKey(right, p.equal.right)] {
-			copy(buffer, left.row)
-			v, err := p.on.eval(buffer)
-			if err == nil && v == true {
-				err = yield(buffer, left.times)
-			}
-			if err != nil {
-				return err
+			if copy(buffer, left.row); p.on.eval(buffer) == true && !yield(buffer, left.times) {
+				return
 			}
 		}
-		return nil
-	})
+	}
 }
-
-func (p *joinPlan) each(yield func([]any) error) error { return singly(p, yield) }

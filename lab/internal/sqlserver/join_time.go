@@ -179,26 +179,15 @@ func (p *scanPlan) bytes() int64 {
 const rowHeader = 32
 
 // readsWide reports whether an aggregate reads a column that is most of its row.
-func (p *aggregatePlan) readsWide() bool {
+func (p *aggregatePlan) readsWide() (wide bool) {
 	for _, a := range p.aggregates {
-		for _, arg := range a.call.Args {
-			if a.readsWide(arg) {
-				return true
+		tsql.Walk(a.call, func(x tsql.Expr) bool {
+			if ref, ok := x.(*tsql.ColumnRef); ok {
+				place := a.at.scope.find(ref)
+				wide = wide || place >= 0 && storageBytes(a.at.scope.columns[place].typ) >= wideColumn
 			}
-		}
-	}
-	return false
-}
-
-func (a *aggregate) readsWide(x tsql.Expr) bool {
-	if ref, ok := x.(*tsql.ColumnRef); ok {
-		place, err := a.at.scope.find(ref)
-		return err == nil && place >= 0 && storageBytes(a.at.scope.columns[place].typ) >= wideColumn
-	}
-	for _, child := range tsql.Children(x) {
-		if a.readsWide(child) {
 			return true
-		}
+		})
 	}
-	return false
+	return wide
 }

@@ -221,45 +221,37 @@ func serverRegistry(v *viewContext) []viewRow {
 }
 
 // writeRegistry is xp_instance_regwrite root, key, name, type, value: read at the next start.
-func writeRegistry(b *batch, args []argument) error {
-	key, err := registryKey(args)
-	if err != nil {
-		return err
-	}
-	if err := b.s.requireRegistry(); err != nil {
-		return err
+func writeRegistry(b *batch, args []argument) {
+	key := registryKey(args)
+	if b.s.limited() {
+		panic(refusal(229, 14, "The EXECUTE permission was denied on the object 'xp_instance_regwrite', database 'mssqlsystemresource', schema 'sys'."))
 	}
 	i := b.s.inst
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, known := i.registry[key]; !known {
-		return tsql.Unmodelled(0, "this registry key")
+		panic(tsql.Unmodelled(0, "this registry key"))
 	}
 	if i.config.RegistryReadOnly {
-		return &tsql.Error{Number: 22001, Class: 16, State: 1, Text: "RegCreateKeyEx() returned error 5, 'Access is denied.'"}
+		panic(refusal(22001, 16, "RegCreateKeyEx() returned error 5, 'Access is denied.'"))
 	}
-	text, err := toText(args[4].value)
-	if err != nil {
-		return err
-	}
-	i.registry[key] = text
-	return nil
+	i.registry[key] = toText(args[4].value)
 }
 
-func registryKey(args []argument) (string, error) {
+func registryKey(args []argument) string {
 	if len(args) < 5 {
-		return "", tsql.Errorf(201, 0, "Procedure or function 'xp_instance_regwrite' expects 5 parameters.")
+		panic(tsql.Errorf(201, 0, "Procedure or function 'xp_instance_regwrite' expects 5 parameters."))
 	}
 	var parts [3]string
 	for n := range parts {
 		text, ok := args[n].value.(string)
 		if !ok {
-			return "", tsql.Errorf(214, 0, "Procedure expects parameter %d of type 'nvarchar'.", n+1)
+			panic(tsql.Errorf(214, 0, "Procedure expects parameter %d of type 'nvarchar'.", n+1))
 		}
 		parts[n] = strings.ToLower(text)
 	}
 	if parts[0] != "hkey_local_machine" {
-		return "", tsql.Unmodelled(0, "this registry root")
+		panic(tsql.Unmodelled(0, "this registry root"))
 	}
-	return strings.TrimSuffix(parts[1], `\`) + `\` + parts[2], nil
+	return strings.TrimSuffix(parts[1], `\`) + `\` + parts[2]
 }

@@ -1,6 +1,8 @@
 package sqlserver
 
 import (
+	"time"
+
 	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -156,36 +158,34 @@ func (b *batch) wholeNumbers() map[string]int64 {
 }
 
 // skip does the work of the passes that are left of a loop, if there are many; before are the variables before the last pass.
-func (b *batch) skip(cond tsql.Expr, inserts []*tsql.Insert, before map[string]int64) error {
+func (b *batch) skip(cond tsql.Expr, inserts []*tsql.Insert, before map[string]int64) {
 	less, ok := cond.(*tsql.Compare)
 	if !ok || less.Op != "<" {
-		return nil
+		return
 	}
 	counter, ok := less.L.(*tsql.VarRef)
-	bound, err := b.value(less.R)
-	most, whole := bound.(int64)
+	most, whole := b.value(less.R).(int64)
 	now := b.wholeNumbers()
-	if !ok || !whole || err != nil || now[counter.Name] <= before[counter.Name] {
-		return err
+	if !ok || !whole || now[counter.Name] <= before[counter.Name] {
+		return
 	}
 	step := now[counter.Name] - before[counter.Name]
 	left := (most - now[counter.Name] + step - 1) / step
 	if left+runPasses < fewestPasses || !fixed(less.R, now, before) {
-		return nil
+		return
 	}
-	for name := range now {
-		added, err := integerArithmetic("*", now[name]-before[name], left, typeBigInt)
-		if err == nil {
-			now[name], err = integerArithmetic("+", now[name], added, b.vars[name].typ)
+	if tsql.Catch(func() {
+		for name := range now {
+			added := integerArithmetic("*", now[name]-before[name], left, typeBigInt)
+			now[name] = integerArithmetic("+", now[name], added, b.vars[name].typ)
 		}
-		if err != nil {
-			return nil // it fails on the way
-		}
+	}) != nil {
+		return // it fails on the way
 	}
 	for name, last := range now {
 		b.vars[name].value = last
 	}
-	return b.addRows(inserts, left)
+	b.s.inst.pace(b.addRows(inserts, left), b.ctx.Done())
 }
 
 // fixed reports whether the last pass did not change the bound of a loop: a number, or a variable.
@@ -197,16 +197,13 @@ func fixed(bound tsql.Expr, now, before map[string]int64) bool {
 	return number
 }
 
-// addRows adds the number of rows of the passes that are not run, in the model's time.
-func (b *batch) addRows(inserts []*tsql.Insert, passes int64) error {
+// addRows adds the number of rows of the passes that are not run; it returns the model's time.
+func (b *batch) addRows(inserts []*tsql.Insert, passes int64) time.Duration {
 	inst, r := b.s.inst, b.newRun()
 	inst.mu.Lock()
+	defer inst.mu.Unlock()
 	for _, in := range inserts {
-		t, err := r.stored(in.Target)
-		if err != nil {
-			inst.mu.Unlock()
-			return err
-		}
+		t := r.stored(in.Target)
 		t.counted += passes * int64(len(in.Source.Body.(*tsql.Values).Rows))
 		if t.memoryOptimized {
 			inst.place()
@@ -223,10 +220,7 @@ func (b *batch) addRows(inserts []*tsql.Insert, passes int64) error {
 	}
 	before := b.s.worked
 	b.s.costOf(n, native, commits)
-	worked := b.s.worked - before
-	inst.mu.Unlock()
-	inst.pace(worked, b.ctx.Done())
-	return nil
+	return b.s.worked - before
 }
 
 // countedPlan reads a table with rows that are stored only as a number.
@@ -237,7 +231,7 @@ type countedPlan struct {
 
 func (p *countedPlan) columns() []column { return p.cols }
 
-func (p *countedPlan) each(func([]any) error) error { return errCounted }
+func (p *countedPlan) each(func([]any) bool) { panic(errCounted) }
 
 var errCounted = tsql.Unmodelled(0, "values or changes of rows of which it stores the number (a loop of inserts, a cross join INTO a table, recurring rows)")
 

@@ -9,89 +9,75 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// operands compiles both sides of an operator.
-func (c *compiler) operands(l, r tsql.Expr) (left, right scalar, err error) {
-	if left, err = c.expr(l); err == nil {
-		right, err = c.expr(r)
-	}
-	return left, right, err
-}
-
 // ofBoth applies a function to two values, with a result of type t, or NULL if either is NULL.
-func ofBoth(left, right scalar, t tds.Type, apply func(a, b any) (any, error)) scalar {
-	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(row []any) (any, error) {
-		a, err := left.eval(row)
-		if err != nil || a == nil {
-			return nil, err
+func ofBoth(left, right scalar, t tds.Type, apply func(a, b any) any) scalar {
+	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(row []any) any {
+		a := left.eval(row)
+		if a == nil {
+			return nil
 		}
-		b, err := right.eval(row)
-		if err != nil || b == nil {
-			return nil, err
+		b := right.eval(row)
+		if b == nil {
+			return nil
 		}
 		return apply(a, b)
 	}}
 }
 
-func (c *compiler) arithmetic(x *tsql.Arith) (scalar, error) {
-	left, right, err := c.operands(x.L, x.R)
-	if err != nil {
-		return scalar{}, err
-	}
-	return arithmetic(x.Op, left, right)
-}
-
 // arithmetic compiles an operator for the types of its operands.
-func arithmetic(op string, left, right scalar) (scalar, error) {
+func arithmetic(op string, left, right scalar) scalar {
 	top := unify(left.typ, right.typ)
 	switch {
 	case op == "+" && isText(top.Kind):
-		return concatenation(left, right, top), nil
+		return concatenation(left, right, top)
 	case isInteger(top.Kind) && top.Kind != tds.KindBit:
-		return numeric(op, left, right, top, integerOp), nil
+		return numeric(op, left, right, top, integerOp)
 	case top.Kind == tds.KindMoney:
-		return numeric(op, left, right, top, moneyOp), nil
+		return numeric(op, left, right, top, moneyOp)
 	case top.Kind == tds.KindFloat:
-		return numeric(op, left, right, top, floatOp), nil
+		return numeric(op, left, right, top, floatOp)
 	case top.Kind == tds.KindDecimal:
-		return decimals(op, left, right), nil
+		return decimals(op, left, right)
 	}
-	return scalar{}, badOperands(op, left.typ, right.typ)
+	panic(badOperands(op, left.typ, right.typ))
 }
 
-func badOperands(op string, a, b tds.Type) error {
+func badOperands(op string, a, b tds.Type) *tsql.Error {
 	return tsql.Errorf(402, 0, "The data types %s and %s are incompatible in the %s operator.", typeName(a), typeName(b), op)
 }
 
-type operation func(op string, a, b any, t tds.Type) (any, error)
+type operation func(op string, a, b any, t tds.Type) any
 
 // numeric brings both operands to one type and applies the operation.
 func numeric(op string, left, right scalar, t tds.Type, apply operation) scalar {
 	left, right = converted(left, t), converted(right, t)
-	return ofBoth(left, right, t, func(a, b any) (any, error) { return apply(op, a, b, t) })
+	return ofBoth(left, right, t, func(a, b any) any { return apply(op, a, b, t) })
 }
 
-func integerOp(op string, x, y any, t tds.Type) (any, error) {
-	a, errA := wholeNumber(x, t)
-	b, errB := wholeNumber(y, t)
-	if errA != nil || errB != nil {
-		return nil, overflow(t)
-	}
-	return integerArithmetic(op, a, b, t)
+func integerOp(op string, x, y any, t tds.Type) any {
+	return integerArithmetic(op, x.(int64), y.(int64), t)
 }
 
-func moneyOp(op string, x, y any, t tds.Type) (any, error) {
-	a, b := x.(tds.Money), y.(tds.Money)
-	if b == 0 && op != "*" {
-		return nil, divideByZero()
+func moneyOp(op string, x, y any, t tds.Type) any {
+	a, b, n := big.NewInt(int64(x.(tds.Money))), big.NewInt(int64(y.(tds.Money))), new(big.Int)
+	switch {
+	case op == "*":
+		n.Mul(a, b)
+	case op == "/" && b.Sign() == 0:
+		panic(divideByZero())
+	case op == "/":
+		n.Quo(n.Mul(a, pow10(8)), b)
+	case op == "+":
+		n.Mul(n.Add(a, b), pow10(4))
+	case op == "-":
+		n.Mul(n.Sub(a, b), pow10(4))
+	default:
+		panic(badOperands(op, t, t))
 	}
-	result, err := decimalArithmetic(op, tds.NewDecimal(int64(a), 4), tds.NewDecimal(int64(b), 4), decimalType(38, 8))
-	if err != nil {
-		return nil, err
-	}
-	return toMoney(result, t)
+	return toMoney(newDecimal(n, 8), t)
 }
 
-func floatOp(op string, x, y any, t tds.Type) (any, error) {
+func floatOp(op string, x, y any, t tds.Type) any {
 	a, b := x.(float64), y.(float64)
 	switch op {
 	case "+":
@@ -99,19 +85,35 @@ func floatOp(op string, x, y any, t tds.Type) (any, error) {
 	case "*":
 		a *= b
 	default:
-		return nil, badOperands(op, t, t)
+		panic(badOperands(op, t, t))
 	}
 	if math.IsInf(a, 0) || math.IsNaN(a) {
-		return nil, overflow(t)
+		panic(overflow(t))
 	}
-	return a, nil
+	return a
 }
 
+// decimals compiles a sum, a difference or a product of decimals; a whole number beyond int is one.
 func decimals(op string, left, right scalar) scalar {
-	result := decimalResult(op, asDecimalType(left.typ), asDecimalType(right.typ))
-	left, right = converted(left, asDecimalType(left.typ)), converted(right, asDecimalType(right.typ))
-	return ofBoth(left, right, result, func(a, b any) (any, error) {
-		return decimalArithmetic(op, a.(tds.Decimal), b.(tds.Decimal), result)
+	a, b := asDecimalType(left.typ), asDecimalType(right.typ)
+	scale := max(a.Scale, b.Scale)
+	result := decimalType(min(38, max(a.Precision-a.Scale, b.Precision-b.Scale)+scale+1), scale)
+	if op == "*" {
+		result = decimalType(min(38, a.Precision+b.Precision+1), a.Scale+b.Scale)
+	}
+	return ofBoth(converted(left, a), converted(right, b), result, func(x, y any) any {
+		m, n := x.(tds.Decimal).Unscaled, y.(tds.Decimal).Unscaled
+		if op == "*" {
+			return fitDecimal(newDecimal(new(big.Int).Mul(m, n), result.Scale), result)
+		}
+		m, n = rescale(x.(tds.Decimal), scale).Unscaled, rescale(y.(tds.Decimal), scale).Unscaled
+		switch op {
+		case "+":
+			return fitDecimal(newDecimal(new(big.Int).Add(m, n), scale), result)
+		case "-":
+			return fitDecimal(newDecimal(new(big.Int).Sub(m, n), scale), result)
+		}
+		panic(tsql.Unmodelled(0, "operator %s of decimals", op))
 	})
 }
 
@@ -123,12 +125,12 @@ func concatenation(left, right scalar, t tds.Type) scalar {
 	wide := t
 	wide.Size = -1
 	left, right = converted(left, wide), converted(right, wide)
-	return ofBoth(left, right, t, func(a, b any) (any, error) {
-		return a.(string) + b.(string), nil
+	return ofBoth(left, right, t, func(a, b any) any {
+		return a.(string) + b.(string)
 	})
 }
 
-// powers are 10^0 to 10^99, as needed for operations on two decimals. They are never changed.
+// powers are 10^0 to 10^99. They are never changed.
 var powers = func() (out [100]*big.Int) {
 	for n := range out {
 		out[n] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
@@ -136,9 +138,7 @@ var powers = func() (out [100]*big.Int) {
 	return out
 }()
 
-func pow10(n int) *big.Int {
-	return powers[n]
-}
+func pow10(n int) *big.Int { return powers[n] }
 
 func newDecimal(unscaled *big.Int, scale int) tds.Decimal {
 	return tds.Decimal{Unscaled: unscaled, Scale: scale}
@@ -164,15 +164,15 @@ func divideRounded(x, by *big.Int) *big.Int {
 }
 
 // fitDecimal converts a decimal to the scale of its type and checks the precision.
-func fitDecimal(d tds.Decimal, t tds.Type) (any, error) {
+func fitDecimal(d tds.Decimal, t tds.Type) any {
 	d = rescale(d, t.Scale)
 	if d.Unscaled.CmpAbs(pow10(t.Precision)) >= 0 {
-		return nil, overflow(t)
+		panic(overflow(t))
 	}
-	return d, nil
+	return d
 }
 
-func overflow(t tds.Type) error {
+func overflow(t tds.Type) *tsql.Error {
 	return tsql.Errorf(8115, 0, "Arithmetic overflow error converting expression to data type %s.", typeName(t))
 }
 
@@ -190,51 +190,7 @@ func formatDecimal(d tds.Decimal) string {
 	return digits
 }
 
-// decimalResult is the type of an operation on two decimals, by the documented rules.
-func decimalResult(op string, a, b tds.Type) tds.Type {
-	var p, s int
-	switch op {
-	case "*":
-		p, s = a.Precision+b.Precision+1, a.Scale+b.Scale
-	case "/":
-		s = max(6, a.Scale+b.Precision+1)
-		p = a.Precision - a.Scale + b.Scale + s
-	case "%":
-		s = max(a.Scale, b.Scale)
-		p = min(a.Precision-a.Scale, b.Precision-b.Scale) + s
-	default:
-		s = max(a.Scale, b.Scale)
-		p = max(a.Precision-a.Scale, b.Precision-b.Scale) + s + 1
-	}
-	if p > 38 {
-		s = max(s-(p-38), min(s, 6))
-		p = 38
-	}
-	return decimalType(p, s)
-}
-
-func decimalArithmetic(op string, a, b tds.Decimal, result tds.Type) (any, error) {
-	scale := max(a.Scale, b.Scale)
-	x, y := rescale(a, scale).Unscaled, rescale(b, scale).Unscaled
-	switch op {
-	case "+":
-		return fitDecimal(newDecimal(new(big.Int).Add(x, y), scale), result)
-	case "-":
-		return fitDecimal(newDecimal(new(big.Int).Sub(x, y), scale), result)
-	case "*":
-		return fitDecimal(newDecimal(new(big.Int).Mul(a.Unscaled, b.Unscaled), a.Scale+b.Scale), result)
-	}
-	if y.Sign() == 0 {
-		return nil, divideByZero()
-	}
-	if op == "%" {
-		return fitDecimal(newDecimal(new(big.Int).Rem(x, y), scale), result)
-	}
-	scaled := new(big.Int).Mul(x, pow10(result.Scale))
-	return fitDecimal(newDecimal(new(big.Int).Quo(scaled, y), result.Scale), result)
-}
-
-func divideByZero() error {
+func divideByZero() *tsql.Error {
 	return tsql.Errorf(8134, 0, "Divide by zero error encountered.")
 }
 
@@ -251,18 +207,18 @@ func rangeOf(k tds.Kind) (least, most int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
-// inRange checks that a type holds a number.
-func inRange(n int64, t tds.Type) error {
+// inRange is a number that fits a type.
+func inRange(n int64, t tds.Type) int64 {
 	if least, most := rangeOf(t.Kind); n < least || n > most {
-		return overflow(t)
+		panic(overflow(t))
 	}
-	return nil
+	return n
 }
 
 // integerArithmetic works on 64 bits and checks the range of the type.
-func integerArithmetic(op string, a, b int64, t tds.Type) (int64, error) {
+func integerArithmetic(op string, a, b int64, t tds.Type) int64 {
 	if b == 0 && (op == "/" || op == "%") {
-		return 0, divideByZero()
+		panic(divideByZero())
 	}
 	n, exact := int64(0), true
 	switch op {
@@ -280,18 +236,17 @@ func integerArithmetic(op string, a, b int64, t tds.Type) (int64, error) {
 	default:
 		n = a % b
 	}
-	if least, most := rangeOf(t.Kind); !exact || n < least || n > most {
-		return 0, overflow(t)
+	if !exact {
+		panic(overflow(t))
 	}
-	return n, nil
+	return inRange(n, t)
 }
 
 // folded computes a conversion of a constant once; a failure is reported when it is evaluated.
 func folded(s scalar, operand *scalar) scalar {
-	if operand.constant {
-		if v, err := s.eval(nil); err == nil {
-			return constant(s.typ, v)
-		}
+	var v any
+	if operand.constant && tsql.Catch(func() { v = s.eval(nil) }) == nil {
+		return constant(s.typ, v)
 	}
 	return s
 }

@@ -106,8 +106,7 @@ func mapping(i *Instance) string {
 }
 
 func itoa(n int) string {
-	text, _ := toText(int64(n))
-	return text
+	return toText(int64(n))
 }
 
 // A mapped port leads to its node; a scan through it loads the pages there, and from the other node all lookups

@@ -1,45 +1,36 @@
 package sqlserver
 
 import (
-	"errors"
+	"slices"
 	"sort"
+
+	"vnuma.dev/lab/internal/tsql"
 )
+
+// A statement that fails panics with a *tsql.Error, at any depth of its compilation or run; batch.statement catches it.
 
 // plan is a compiled source of rows.
 type plan interface {
 	columns() []column
-	// each yields one row after the other; a row may be overwritten after yield returns.
-	// An error from yield ends the run.
-	each(yield func(row []any) error) error
-}
-
-// errStop ends a plan early without being an error.
-var errStop = errors.New("enough rows")
-
-// stoppable turns errStop into success: the consumer of a plan needs no more.
-func stoppable(err error) error {
-	if errors.Is(err, errStop) {
-		return nil
-	}
-	return err
+	// each yields one row after the other, until it is told to stop; a row may be overwritten after yield returns.
+	each(yield func(row []any) bool)
 }
 
 // collect returns all rows of a plan.
-func collect(p plan) ([][]any, error) {
+func collect(p plan) [][]any {
 	switch p := p.(type) {
 	case *rowsPlan:
 		if p.times == nil {
-			return p.rows, nil
+			return p.rows
 		}
 	case *renamedPlan:
 		return collect(p.plan)
 	}
 	var out [][]any
-	err := p.each(func(row []any) error {
-		out = append(out, append([]any(nil), row...))
-		return nil
-	})
-	return out, err
+	for row := range p.each {
+		out = append(out, slices.Clone(row))
+	}
+	return out
 }
 
 // rowsPlan yields existing rows: those of a system view, or of an earlier step.
@@ -52,24 +43,19 @@ type rowsPlan struct {
 
 func (p *rowsPlan) columns() []column { return p.cols }
 
-func (p *rowsPlan) each(yield func([]any) error) error { return singly(p, yield) }
+func (p *rowsPlan) each(yield func([]any) bool) { singly(p, yield) }
 
-func (p *rowsPlan) eachTimes(yield func([]any, int64) error) error {
+func (p *rowsPlan) eachTimes(yield func([]any, int64) bool) {
 	for i, row := range p.rows {
-		if i&1023 == 1023 {
-			if err := p.run.ended(); err != nil {
-				return err
-			}
-		}
+		p.run.check(i)
 		times := int64(1)
 		if p.times != nil {
 			times = p.times[i]
 		}
-		if err := yield(row, times); err != nil {
-			return err
+		if !yield(row, times) {
+			return
 		}
 	}
-	return nil
 }
 
 // valuesPlan computes rows from lists of expressions.
@@ -81,48 +67,36 @@ type valuesPlan struct {
 
 func (p *valuesPlan) columns() []column { return p.cols }
 
-func (p *valuesPlan) each(yield func([]any) error) error {
+func (p *valuesPlan) each(yield func([]any) bool) {
 	for _, exprs := range p.rows {
-		row, err := evaluate(exprs, nil, make([]any, len(exprs)))
-		if err != nil {
-			return err
-		}
-		if err := yield(row); err != nil {
-			return err
+		if !yield(evaluate(exprs, nil, make([]any, len(exprs)))) {
+			return
 		}
 	}
-	return nil
 }
 
 // evaluate computes expressions into a row.
-func evaluate(exprs []scalar, row, into []any) ([]any, error) {
+func evaluate(exprs []scalar, row, into []any) []any {
 	for i := range exprs {
-		v, err := exprs[i].eval(row)
-		if err != nil {
-			return nil, err
-		}
-		into[i] = v
+		into[i] = exprs[i].eval(row)
 	}
-	return into, nil
+	return into
 }
 
 // filterPlan keeps the rows for which a condition is true.
 type filterPlan struct {
 	input plan
 	cond  scalar
-	run   *run
 }
 
 func (p *filterPlan) columns() []column { return p.input.columns() }
 
-func (p *filterPlan) each(yield func([]any) error) error {
-	return p.input.each(func(row []any) error {
-		v, err := p.cond.eval(row)
-		if err != nil || v != true {
-			return err
+func (p *filterPlan) each(yield func([]any) bool) {
+	for row := range p.input.each {
+		if p.cond.eval(row) == true && !yield(row) {
+			return
 		}
-		return yield(row)
-	})
+	}
 }
 
 // projectPlan computes the columns of a select list.
@@ -130,20 +104,17 @@ type projectPlan struct {
 	input plan
 	exprs []scalar
 	cols  []column
-	run   *run
 }
 
 func (p *projectPlan) columns() []column { return p.cols }
 
-func (p *projectPlan) each(yield func([]any) error) error {
+func (p *projectPlan) each(yield func([]any) bool) {
 	buffer := make([]any, len(p.exprs))
-	return p.input.each(func(row []any) error {
-		out, err := evaluate(p.exprs, row, buffer)
-		if err != nil {
-			return err
+	for row := range p.input.each {
+		if !yield(evaluate(p.exprs, row, buffer)) {
+			return
 		}
-		return yield(out)
-	})
+	}
 }
 
 // cutPlan keeps the first columns of its input: it drops hidden sort keys.
@@ -154,8 +125,8 @@ type cutPlan struct {
 
 func (p *cutPlan) columns() []column { return p.input.columns()[:p.width] }
 
-func (p *cutPlan) each(yield func([]any) error) error {
-	return p.input.each(func(row []any) error { return yield(row[:p.width]) })
+func (p *cutPlan) each(yield func([]any) bool) {
+	p.input.each(func(row []any) bool { return yield(row[:p.width]) })
 }
 
 // sortKey is one key of an order: a column of the input.
@@ -173,13 +144,8 @@ type sortPlan struct {
 
 func (p *sortPlan) columns() []column { return p.input.columns() }
 
-func (p *sortPlan) each(yield func([]any) error) error {
-	rows, err := collect(p.input)
-	if err != nil {
-		return err
-	}
-	rows = sorted(rows, p.keys)
-	return (&rowsPlan{rows: rows, run: p.run}).each(yield)
+func (p *sortPlan) each(yield func([]any) bool) {
+	(&rowsPlan{rows: sorted(collect(p.input), p.keys), run: p.run}).each(yield)
 }
 
 // sorted is a stable order of rows; rows that are already in order are not copied.
@@ -188,15 +154,14 @@ func sorted(rows [][]any, keys []sortKey) [][]any {
 	if sort.SliceIsSorted(rows, func(i, j int) bool { return less(rows[i], rows[j]) }) {
 		return rows
 	}
-	rows = append([][]any(nil), rows...)
+	rows = slices.Clone(rows)
 	sort.SliceStable(rows, func(i, j int) bool { return less(rows[i], rows[j]) })
 	return rows
 }
 
 func compareRows(a, b []any, keys []sortKey) int {
 	for _, k := range keys {
-		c := compareValues(a[k.column], b[k.column])
-		if c != 0 {
+		if c := compareValues(a[k.column], b[k.column]); c != 0 {
 			if k.desc {
 				return -c
 			}
@@ -211,17 +176,17 @@ type distinctPlan struct{ input plan }
 
 func (p *distinctPlan) columns() []column { return p.input.columns() }
 
-func (p *distinctPlan) each(yield func([]any) error) error {
+func (p *distinctPlan) each(yield func([]any) bool) {
 	seen := map[string]bool{}
 	all := places(len(p.input.columns()))
-	return p.input.each(func(row []any) error {
-		key := rowKey(row, all)
-		if seen[key] {
-			return nil
+	for row := range p.input.each {
+		if key := rowKey(row, all); !seen[key] {
+			seen[key] = true
+			if !yield(row) {
+				return
+			}
 		}
-		seen[key] = true
-		return yield(row)
-	})
+	}
 }
 
 func places(n int) []int {
@@ -240,9 +205,35 @@ type unionPlan struct {
 
 func (p *unionPlan) columns() []column { return p.cols }
 
-func (p *unionPlan) each(yield func([]any) error) error {
-	if err := p.left.each(yield); err != nil {
-		return err
+func (p *unionPlan) each(yield func([]any) bool) {
+	for _, side := range []plan{p.left, p.right} {
+		for row := range side.each {
+			if !yield(row) {
+				return
+			}
+		}
 	}
-	return p.right.each(yield)
+}
+
+// limitPlan is TOP.
+type limitPlan struct {
+	input plan
+	take  scalar
+}
+
+func (p *limitPlan) columns() []column { return p.input.columns() }
+
+func (p *limitPlan) each(yield func([]any) bool) {
+	take, ok := p.take.eval(nil).(int64)
+	if !ok || take < 0 {
+		panic(tsql.Errorf(127, 0, "A TOP N or FETCH rowcount value may not be negative."))
+	}
+	if take == 0 {
+		return
+	}
+	for row := range p.input.each {
+		if take--; !yield(row) || take == 0 {
+			return
+		}
+	}
 }

@@ -9,15 +9,14 @@ import (
 )
 
 // predicate compiles a condition; its value is true, false or nil for unknown.
-func (c *compiler) predicate(x tsql.Expr) (scalar, error) {
+func (c *compiler) predicate(x tsql.Expr) scalar {
 	switch x := x.(type) {
 	case *tsql.Compare:
 		return c.comparison(x.Op, x.L, x.R)
 	case *tsql.Logic:
 		return c.logic(x)
 	case *tsql.Not:
-		operand, err := c.expr(x.X)
-		return negate(operand), err
+		return negate(c.expr(x.X))
 	case *tsql.IsNull:
 		return c.isNull(x)
 	case *tsql.In:
@@ -25,18 +24,18 @@ func (c *compiler) predicate(x tsql.Expr) (scalar, error) {
 	case *tsql.Like:
 		return c.like(x)
 	}
-	return scalar{}, tsql.Unmodelled(0, "the expression %s", tsql.Format(x))
+	panic(tsql.Unmodelled(0, "the expression %s", tsql.Format(x)))
 }
 
 func test(eval evalFunc) scalar { return scalar{typ: typeBit, nullable: true, eval: eval} }
 
 func negate(s scalar) scalar {
-	return test(func(row []any) (any, error) {
-		v, err := s.eval(row)
-		if err != nil || v == nil {
-			return nil, err
+	return test(func(row []any) any {
+		v := s.eval(row)
+		if v == nil {
+			return nil
 		}
-		return v != true, nil
+		return v != true
 	})
 }
 
@@ -46,15 +45,11 @@ var comparisonHolds = map[string]func(int) bool{
 	">": func(c int) bool { return c > 0 }, ">=": func(c int) bool { return c >= 0 },
 }
 
-func (c *compiler) comparison(op string, l, r tsql.Expr) (scalar, error) {
-	left, right, err := c.operands(l, r)
-	if err != nil {
-		return scalar{}, err
-	}
-	left, right = toOneType(left, right)
+func (c *compiler) comparison(op string, l, r tsql.Expr) scalar {
+	left, right := toOneType(c.expr(l), c.expr(r))
 	holds := comparisonHolds[op]
-	both := ofBoth(left, right, typeBit, func(a, b any) (any, error) { return holds(compareValues(a, b)), nil })
-	return test(both.eval), nil
+	both := ofBoth(left, right, typeBit, func(a, b any) any { return holds(compareValues(a, b)) })
+	return test(both.eval)
 }
 
 // toOneType converts both sides to the type in which they are compared.
@@ -67,58 +62,46 @@ func toOneType(left, right scalar) (scalar, scalar) {
 	return converted(left, t), converted(right, t)
 }
 
-func (c *compiler) logic(x *tsql.Logic) (scalar, error) {
-	left, right, err := c.operands(x.L, x.R)
-	if err != nil {
-		return scalar{}, err
-	}
+func (c *compiler) logic(x *tsql.Logic) scalar {
+	left, right := c.expr(x.L), c.expr(x.R)
 	decisive := x.Op == "OR" // true decides OR, false decides AND
-	return test(func(row []any) (any, error) {
-		a, err := left.eval(row)
-		if err != nil || a == decisive {
-			return a, err
+	return test(func(row []any) any {
+		a := left.eval(row)
+		if a == decisive {
+			return a
 		}
-		b, err := right.eval(row)
-		if err != nil || b == decisive {
-			return b, err
+		b := right.eval(row)
+		if b == decisive {
+			return b
 		}
 		if a == nil || b == nil {
-			return nil, nil
+			return nil
 		}
-		return !decisive, nil
-	}), nil
+		return !decisive
+	})
 }
 
-func (c *compiler) isNull(x *tsql.IsNull) (scalar, error) {
-	operand, err := c.expr(x.X)
-	if err != nil {
-		return scalar{}, err
-	}
-	return test(func(row []any) (any, error) {
-		v, err := operand.eval(row)
-		return (v == nil) != x.Not, err
-	}), nil
+func (c *compiler) isNull(x *tsql.IsNull) scalar {
+	operand := c.expr(x.X)
+	return test(func(row []any) any { return (operand.eval(row) == nil) != x.Not })
 }
 
-func (c *compiler) like(x *tsql.Like) (scalar, error) {
-	operand, pattern, err := c.operands(x.X, x.Pattern)
-	if err != nil {
-		return scalar{}, err
-	}
+func (c *compiler) like(x *tsql.Like) scalar {
+	operand, pattern := c.expr(x.X), c.expr(x.Pattern)
 	text := textType(-1)
 	cache := map[string]*regexp.Regexp{}
-	both := ofBoth(converted(operand, text), converted(pattern, text), typeBit, func(a, b any) (any, error) {
+	both := ofBoth(converted(operand, text), converted(pattern, text), typeBit, func(a, b any) any {
 		pattern := b.(string)
 		if cache[pattern] == nil {
 			compiled, err := regexp.Compile(likePattern(pattern))
 			if err != nil {
-				return false, nil // an unfinished class matches nothing
+				return false // an unfinished class matches nothing
 			}
 			cache[pattern] = compiled
 		}
-		return cache[pattern].MatchString(a.(string)), nil
+		return cache[pattern].MatchString(a.(string))
 	})
-	return test(both.eval), nil
+	return test(both.eval)
 }
 
 // likePattern is a LIKE pattern as a regular expression.

@@ -10,13 +10,12 @@ import (
 )
 
 // procedure is a system procedure; its arguments are by position or by name.
-type procedure func(b *batch, args []argument) error
+type procedure func(b *batch, args []argument)
 
 // argument is a value given to a procedure.
 type argument struct {
 	name  string
 	value any
-	typ   tds.Type
 }
 
 var procedures map[string]procedure
@@ -40,7 +39,7 @@ func findProcedure(name string) procedure {
 	return nil
 }
 
-func noProcedure(name string) error {
+func noProcedure(name string) *tsql.Error {
 	return &tsql.Error{Number: 2812, Class: 16, State: 62, Text: fmt.Sprintf("Could not find stored procedure '%s'.", name)}
 }
 
@@ -50,76 +49,49 @@ func (s *Session) Call(ctx context.Context, name string, params []tds.Param, w *
 	defer s.end()
 	b := newBatch(ctx, s, w)
 	b.remote = true
-	var args []argument
-	for _, p := range params {
-		if p.Output {
-			b.report(tsql.Unmodelled(1, "output parameters of a procedure"))
-			return
+	b.reporting(func() {
+		var args []argument
+		for _, p := range params {
+			if p.Output {
+				panic(tsql.Unmodelled(1, "output parameters of a procedure"))
+			}
+			args = append(args, argument{name: fold(p.Name), value: p.Value})
 		}
-		args = append(args, argument{name: fold(p.Name), value: p.Value, typ: plainType(p.Type)})
-	}
-	var err error
-	if run := findProcedure(name); run != nil {
-		b.audit(changingCall(splitName(name).Object()))
-		err = run(b, args)
-	} else {
-		err = b.callUser(name, args, w)
-	}
-	if err != nil {
-		b.report(err)
-		return
-	}
-	b.close()
-}
-
-// callUser answers a remote procedure call of a user's procedure: the client gets its return value.
-func (b *batch) callUser(name string, args []argument, w *tds.Writer) error {
-	n := splitName(name)
-	if n == nil {
-		return noProcedure(name)
-	}
-	p, err := b.findUserProcedure(*n)
-	if err != nil {
-		return err
-	}
-	err = b.invoke(p, args)
-	w.ReturnStatus(0)
-	return err
+		if run := findProcedure(name); run != nil {
+			b.audit(changingCall(splitName(name).Object()))
+			run(b, args)
+		} else if n := splitName(name); n != nil {
+			b.invoke(b.findUserProcedure(*n), args)
+		} else {
+			panic(noProcedure(name))
+		}
+		b.close()
+	})
 }
 
 // exec runs EXEC of a procedure.
-func (b *batch) exec(st *tsql.Exec) (outcome, error) {
+func (b *batch) exec(st *tsql.Exec) {
 	if b.nesting >= maxNesting {
-		return outcome{}, tsql.Errorf(217, st.Line(), "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit %d).", maxNesting)
+		panic(tsql.Errorf(217, st.Line(), "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit %d).", maxNesting))
 	}
 	var args []argument
 	for _, a := range st.Args {
-		v, err := b.value(a.X)
-		if err != nil {
-			return outcome{}, err
-		}
-		args = append(args, argument{name: a.Name, value: v})
+		args = append(args, argument{name: a.Name, value: b.value(a.X)})
 	}
-	status, err := b.execNamed(st.Name, args)
-	if err == nil && st.Status != "" {
-		err = b.assign(st.Status, status)
+	if status := b.execNamed(st.Name, args); st.Status != "" {
+		b.assign(st.Status, status)
 	}
-	return outcome{}, err
 }
 
 // execNamed runs a procedure of the system, or a user's.
-func (b *batch) execNamed(n tsql.Name, args []argument) (int64, error) {
+func (b *batch) execNamed(n tsql.Name, args []argument) (status int64) {
 	if run := findProcedure(strings.Join(n.Parts, ".")); run != nil {
-		err := run(b, args)
-		status := b.returned
-		b.returned = 0
-		return status, err
+		run(b, args)
+		status, b.returned = b.returned, 0
+		return status
 	}
-	p, err := b.findUserProcedure(n)
-	if err != nil {
-		return 0, err
-	}
-	return 0, b.invoke(p, args)
+	b.invoke(b.findUserProcedure(n), args)
+	return 0
 }
 
 // within is a batch for what runs inside this one, with its own variables.
@@ -130,16 +102,14 @@ func (b *batch) within(vars map[string]*variable) *batch {
 // after takes over the state of an inner batch.
 func (b *batch) after(inner *batch) {
 	b.open, b.sent = inner.open, inner.sent
-	if inner.aborted {
-		b.aborted = true
-	}
+	b.aborted = b.aborted || inner.aborted
 }
 
 // nested runs a text as a batch within the batch, with these variables.
-func (b *batch) nested(text string, vars map[string]*variable) error {
+func (b *batch) nested(text string, vars map[string]*variable) {
 	statements, err := tsql.Parse(text)
 	if err != nil {
-		return err
+		panic(err)
 	}
 	inner := b.within(vars)
 	if b.s.options.statisticsTime && len(statements) > 0 {
@@ -147,48 +117,42 @@ func (b *batch) nested(text string, vars map[string]*variable) error {
 	}
 	inner.list(statements)
 	b.after(inner)
-	return nil
 }
 
 // executeSQL is sp_executesql @statement, with its parameters by name. Drivers call it by its number, as a batch.
-func executeSQL(b *batch, args []argument) error {
+func executeSQL(b *batch, args []argument) {
 	if len(args) == 0 {
-		return tsql.Errorf(201, 0, "Procedure or function 'sp_executesql' expects parameter '@statement', which was not supplied.")
+		panic(tsql.Errorf(201, 0, "Procedure or function 'sp_executesql' expects parameter '@statement', which was not supplied."))
 	}
-	text, ok := args[0].value.(string)
-	switch {
-	case !ok:
-		return tsql.Errorf(214, 0, "Procedure expects parameter '@statement' of type 'ntext/nchar/nvarchar'.")
-	case len(args) == 1:
-		return b.nested(text, map[string]*variable{})
-	}
-	declared, ok := args[1].value.(string)
-	if !ok {
-		return tsql.Errorf(214, 0, "Procedure expects parameter '@params' of type 'ntext/nchar/nvarchar'.")
-	}
-	statements, err := tsql.Parse("DECLARE " + declared)
-	if err != nil {
-		return err
+	texts := make([]string, 2)
+	for i, a := range args[:min(2, len(args))] {
+		text, ok := a.value.(string)
+		if !ok {
+			panic(tsql.Errorf(214, 0, "Procedure expects parameter '%s' of type 'ntext/nchar/nvarchar'.", []string{"@statement", "@params"}[i]))
+		}
+		texts[i] = text
 	}
 	inner := b.within(map[string]*variable{})
-	for _, st := range statements {
-		parameters, ok := st.(*tsql.Declare)
-		if !ok {
-			return tsql.Unmodelled(0, "other statements among the parameters of sp_executesql")
+	if texts[1] != "" {
+		declared, err := tsql.Parse("DECLARE " + texts[1])
+		if err != nil {
+			panic(err)
 		}
-		if err := inner.declare(parameters); err != nil {
-			return err
+		for _, st := range declared {
+			parameters, ok := st.(*tsql.Declare)
+			if !ok {
+				panic(tsql.Unmodelled(0, "other statements among the parameters of sp_executesql"))
+			}
+			inner.declare(parameters)
 		}
 	}
-	for _, given := range args[2:] {
+	for _, given := range args[min(2, len(args)):] {
 		if given.name == "" {
-			return tsql.Unmodelled(0, "parameters of sp_executesql by position")
+			panic(tsql.Unmodelled(0, "parameters of sp_executesql by position"))
 		}
-		if err := inner.assign(given.name, given.value); err != nil {
-			return err
-		}
+		inner.assign(given.name, given.value)
 	}
-	return b.nested(text, inner.vars)
+	b.nested(texts[0], inner.vars)
 }
 
 // table sends a result of a procedure.
@@ -219,14 +183,10 @@ var odbcTypes = []struct {
 	{"uniqueidentifier", -11, 36, "'", "'", nil}, {"xml", -152, 0, "N'", "'", nil},
 }
 
-func dataTypes(b *batch, args []argument) error {
+func dataTypes(b *batch, args []argument) {
 	wanted := int64(0)
 	if len(args) > 0 && args[0].value != nil {
-		n, err := wholeNumber(args[0].value, typeInt)
-		if err != nil {
-			return err
-		}
-		wanted = n
+		wanted = wholeNumber(args[0].value, typeInt)
 	}
 	small := func(name string) column { return column{name: name, typ: typeSmallInt, nullable: true} }
 	text := func(name string, size int) column { return column{name: name, typ: textType(size), nullable: true} }
@@ -244,11 +204,10 @@ func dataTypes(b *batch, args []argument) error {
 			nil, nil, t.odbc, nil, nil, nil, int64(0)})
 	}
 	b.table(cols, rows)
-	return nil
 }
 
 // readErrorLog is sp_readerrorlog log, type, search1, search2.
-func readErrorLog(b *batch, args []argument) error {
+func readErrorLog(b *batch, args []argument) {
 	var search []string
 	for i, a := range args {
 		if s, ok := a.value.(string); ok && i >= 2 {
@@ -270,5 +229,4 @@ func readErrorLog(b *batch, args []argument) error {
 		}
 	}
 	b.table([]column{{name: "LogDate", typ: typeDateTime}, {name: "ProcessInfo", typ: textType(50)}, {name: "Text", typ: textType(-1), nullable: true}}, rows)
-	return nil
 }

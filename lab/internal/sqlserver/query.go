@@ -2,6 +2,7 @@ package sqlserver
 
 import (
 	"strconv"
+	"sync"
 
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -23,7 +24,7 @@ func (s *cteScope) find(name string) *cteScope {
 }
 
 // query compiles a query expression.
-func (c *compiler) query(q *tsql.Query) (plan, error) {
+func (c *compiler) query(q *tsql.Query) plan {
 	inner := &compiler{run: c.run, ctes: c.ctes}
 	for _, cte := range q.With {
 		inner.ctes = &cteScope{name: fold(cte.Name), cte: cte, parent: inner.ctes}
@@ -32,34 +33,25 @@ func (c *compiler) query(q *tsql.Query) (plan, error) {
 }
 
 // body compiles a body with the ORDER BY of its query.
-func (c *compiler) body(b tsql.Body, q *tsql.Query) (plan, error) {
+func (c *compiler) body(b tsql.Body, q *tsql.Query) plan {
 	switch b := b.(type) {
 	case *tsql.Select:
 		return c.selectBlock(b, q)
 	case *tsql.Values:
-		p, err := c.values(b)
-		if err != nil {
-			return nil, err
-		}
-		return p, unordered(q)
+		unordered(q)
+		return c.values(b)
 	case *tsql.Union:
-		p, err := c.union(b)
-		if err != nil {
-			return nil, err
-		}
-		return p, unordered(q)
+		unordered(q)
+		return c.union(b)
 	}
-	return nil, tsql.Unmodelled(q.Line, "this kind of query")
+	panic(tsql.Unmodelled(q.Line, "this kind of query"))
 }
 
-func (c *compiler) values(v *tsql.Values) (plan, error) {
+func (c *compiler) values(v *tsql.Values) plan {
 	p := &valuesPlan{run: c.run, cols: make([]column, len(v.Rows[0]))}
 	at := c.with(nil)
 	for _, list := range v.Rows {
-		row, err := at.exprs(list)
-		if err != nil {
-			return nil, err
-		}
+		row := at.exprs(list)
 		for i, s := range row {
 			p.cols[i].typ = unify(p.cols[i].typ, s.typ)
 			p.cols[i].nullable = p.cols[i].nullable || s.nullable
@@ -71,22 +63,16 @@ func (c *compiler) values(v *tsql.Values) (plan, error) {
 			row[i] = converted(row[i], p.cols[i].typ)
 		}
 	}
-	return p, nil
+	return p
 }
 
-func (c *compiler) union(s *tsql.Union) (plan, error) {
+func (c *compiler) union(s *tsql.Union) plan {
 	none := &tsql.Query{}
-	left, err := c.body(s.Left, none)
-	if err != nil {
-		return nil, err
-	}
-	right, err := c.body(s.Right, none)
-	if err != nil {
-		return nil, err
-	}
+	left := c.body(s.Left, none)
+	right := c.body(s.Right, none)
 	if len(left.columns()) != len(right.columns()) {
-		return nil, tsql.Errorf(205, 0, "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal "+
-			"number of expressions in their target lists.")
+		panic(tsql.Errorf(205, 0, "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal "+
+			"number of expressions in their target lists."))
 	}
 	p := &unionPlan{cols: append([]column(nil), left.columns()...)}
 	for i, col := range right.columns() {
@@ -96,9 +82,9 @@ func (c *compiler) union(s *tsql.Union) (plan, error) {
 	}
 	p.left, p.right = c.coerced(left, p.cols), c.coerced(right, p.cols)
 	if !s.All {
-		return &distinctPlan{p}, nil
+		return &distinctPlan{p}
 	}
-	return p, nil
+	return p
 }
 
 // coerced converts the columns of a plan to given types.
@@ -113,165 +99,94 @@ func (c *compiler) coerced(p plan, cols []column) plan {
 	if same {
 		return p
 	}
-	return &projectPlan{input: p, exprs: exprs, cols: cols, run: c.run}
+	return &projectPlan{input: p, exprs: exprs, cols: cols}
 }
 
-func unordered(q *tsql.Query) error {
+func unordered(q *tsql.Query) {
 	if q.OrderBy != nil {
-		return tsql.Unmodelled(q.Line, "ORDER BY of a UNION or of VALUES")
+		panic(tsql.Unmodelled(q.Line, "ORDER BY of a UNION or of VALUES"))
 	}
-	return nil
 }
 
 // outputPlace finds an ORDER BY item among output columns: by number or by name; -1 if it is neither.
-func outputPlace(x tsql.Expr, cols []column) (int, error) {
+func outputPlace(x tsql.Expr, cols []column) int {
 	switch x := x.(type) {
 	case *tsql.NumberLit:
 		n, err := strconv.Atoi(x.Text)
 		if err != nil || n < 1 || n > len(cols) {
-			return 0, tsql.Errorf(108, 0, "The ORDER BY position number %s is out of range of the number of items in the select list.", x.Text)
+			panic(tsql.Errorf(108, 0, "The ORDER BY position number %s is out of range of the number of items in the select list.", x.Text))
 		}
-		return n - 1, nil
+		return n - 1
 	case *tsql.ColumnRef:
 		if len(x.Parts) > 1 {
-			return -1, nil
+			return -1
 		}
 		for i, col := range cols {
 			if fold(col.name) == fold(x.Object()) {
-				return i, nil
+				return i
 			}
 		}
 	}
-	return -1, nil
+	return -1
 }
 
 // limit applies TOP to a plan.
-func (c *compiler) limit(p plan, top tsql.Expr) (plan, error) {
+func (c *compiler) limit(p plan, top tsql.Expr) plan {
 	if top == nil {
-		return p, nil
+		return p
 	}
-	take, err := c.with(nil).expr(top)
-	return &limitPlan{input: p, take: converted(take, typeBigInt), run: c.run}, err
+	return &limitPlan{input: p, take: converted(c.with(nil).expr(top), typeBigInt)}
 }
 
-// subquery compiles a scalar subquery.
-func (c *compiler) subquery(q *tsql.Query) (scalar, error) {
-	p, err := c.query(q)
-	if err != nil {
-		return scalar{}, err
-	}
+// oneColumn compiles a query that is used as an expression.
+func (c *compiler) oneColumn(q *tsql.Query) plan {
+	p := c.query(q)
 	if len(p.columns()) != 1 {
-		return scalar{}, tsql.Errorf(116, q.Line, "Only one expression can be specified in the select list when the subquery is "+
-			"not introduced with EXISTS.")
+		panic(tsql.Errorf(116, q.Line, "Only one expression can be specified in the select list when the subquery is "+
+			"not introduced with EXISTS."))
 	}
-	return scalar{typ: p.columns()[0].typ, nullable: true, eval: once(func() (any, error) {
-		var out any
+	return p
+}
+
+// subquery compiles a scalar subquery, whose value is the same for every row.
+func (c *compiler) subquery(q *tsql.Query) scalar {
+	p := c.oneColumn(q)
+	value := sync.OnceValue(func() (out any) {
 		n := 0
-		err := stoppable(p.each(func(row []any) error {
+		for row := range p.each {
 			if n++; n > 1 {
-				return tsql.Errorf(512, q.Line, "Subquery returned more than 1 value. This is not permitted when the subquery "+
-					"follows =, !=, <, <= , >, >= or when the subquery is used as an expression.")
+				panic(tsql.Errorf(512, q.Line, "Subquery returned more than 1 value. This is not permitted when the subquery "+
+					"follows =, !=, <, <= , >, >= or when the subquery is used as an expression."))
 			}
 			out = row[0]
-			return nil
-		}))
-		return out, err
-	})}, nil
-}
-
-// once computes a value that is the same for every row at its first use.
-func once(eval func() (any, error)) evalFunc {
-	var done bool
-	var value any
-	return func([]any) (any, error) {
-		if done {
-			return value, nil
 		}
-		v, err := eval()
-		done, value = err == nil, v
-		return v, err
-	}
-}
-
-func (c *compiler) inQuery(x *tsql.In) (scalar, error) {
-	p, err := c.query(x.Query)
-	if err != nil {
-		return scalar{}, err
-	}
-	left, err := c.expr(x.X)
-	if err != nil {
-		return scalar{}, err
-	}
-	if len(p.columns()) != 1 {
-		return scalar{}, tsql.Errorf(116, x.Query.Line, "Only one expression can be specified in the select list when the "+
-			"subquery is not introduced with EXISTS.")
-	}
-	item := c.with(&scope{columns: p.columns()}).columnAt(0)
-	left, item = toOneType(left, item)
-	list := once(func() (any, error) {
-		var values []any
-		err := p.each(func(row []any) error {
-			v, err := item.eval(row)
-			values = append(values, v)
-			return err
-		})
-		return values, err
+		return out
 	})
-	return membership(left, list), nil
+	return scalar{typ: p.columns()[0].typ, nullable: true, eval: func([]any) any { return value() }}
 }
 
-func membership(left scalar, list evalFunc) scalar {
-	return test(func(row []any) (any, error) {
-		v, err := left.eval(row)
-		if err != nil || v == nil {
-			return nil, err
+func (c *compiler) inQuery(x *tsql.In) scalar {
+	p := c.oneColumn(x.Query)
+	left, item := toOneType(c.expr(x.X), c.with(&scope{columns: p.columns()}).columnAt(0))
+	values := sync.OnceValue(func() (out []any) {
+		for row := range p.each {
+			out = append(out, item.eval(row))
 		}
-		values, err := list(row)
-		if err != nil {
-			return nil, err
+		return out
+	})
+	return test(func(row []any) any {
+		v, found := left.eval(row), any(false)
+		if v == nil {
+			return nil
 		}
-		unknown := false
-		for _, w := range values.([]any) {
-			if w == nil {
-				unknown = true
-			} else if compareValues(v, w) == 0 {
-				return true, nil
+		for _, w := range values() {
+			switch {
+			case w == nil:
+				found = nil
+			case compareValues(v, w) == 0:
+				return true
 			}
 		}
-		if unknown {
-			return nil, nil
-		}
-		return false, nil
+		return found
 	})
-}
-
-// limitPlan is TOP.
-type limitPlan struct {
-	input plan
-	take  scalar
-	run   *run
-}
-
-func (p *limitPlan) columns() []column { return p.input.columns() }
-
-func (p *limitPlan) each(yield func([]any) error) error {
-	v, err := p.take.eval(nil)
-	if err != nil {
-		return err
-	}
-	take, ok := v.(int64)
-	if !ok || take < 0 {
-		return tsql.Errorf(127, 0, "A TOP N or FETCH rowcount value may not be negative.")
-	}
-	var n int64
-	if take == 0 {
-		return nil
-	}
-	return stoppable(p.input.each(func(row []any) error {
-		n++
-		if err := yield(row); err != nil || n < take {
-			return err
-		}
-		return errStop
-	}))
 }

@@ -66,7 +66,7 @@ func (r *record) text() string {
 		for _, v := range row {
 			text := "NULL"
 			if v != nil {
-				text, _ = toText(v)
+				text = toText(v)
 			}
 			cells = append(cells, text)
 		}

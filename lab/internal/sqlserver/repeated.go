@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"iter"
 	"strconv"
 
 	"vnuma.dev/lab/internal/tsql"
@@ -30,91 +31,81 @@ type repeatedPlan struct {
 
 func (p *repeatedPlan) columns() []column { return p.cols }
 
-func (p *repeatedPlan) each(yield func([]any) error) error { return singly(p, yield) }
+func (p *repeatedPlan) each(yield func([]any) bool) { singly(p, yield) }
 
-func (p *repeatedPlan) eachTimes(yield func([]any, int64) error) error {
+func (p *repeatedPlan) eachTimes(yield func([]any, int64) bool) {
 	buffer := make([]any, len(p.cols))
 	for row, times := range p.of.times {
-		p.of.rows.read(row, buffer)
-		if err := yield(buffer, times); err != nil {
-			return err
+		if p.of.rows.read(row, buffer); !yield(buffer, times) {
+			return
 		}
 	}
-	return p.run.ended()
 }
 
 // timesPlan is a plan that can yield a row once with the number of its occurrences.
 type timesPlan interface {
-	eachTimes(yield func(row []any, times int64) error) error
+	eachTimes(yield func(row []any, times int64) bool)
 }
 
 // singly yields each row as often as it occurs.
-func singly(p timesPlan, yield func([]any) error) error {
-	return p.eachTimes(func(row []any, times int64) error {
+func singly(p timesPlan, yield func([]any) bool) {
+	for row, times := range p.eachTimes {
 		for range times {
-			if err := yield(row); err != nil {
-				return err
+			if !yield(row) {
+				return
 			}
 		}
-		return nil
-	})
+	}
 }
 
 // eachTimes reads a plan for a consumer that does not depend on the order of equal rows.
-func eachTimes(p plan, yield func([]any, int64) error) error {
+func eachTimes(p plan) iter.Seq2[[]any, int64] {
 	if p, ok := p.(timesPlan); ok {
-		return p.eachTimes(yield)
+		return p.eachTimes
 	}
-	return p.each(func(row []any) error { return yield(row, 1) })
+	return func(yield func([]any, int64) bool) {
+		p.each(func(row []any) bool { return yield(row, 1) })
+	}
 }
 
-func (p *renamedPlan) eachTimes(yield func([]any, int64) error) error {
-	return eachTimes(p.plan, yield)
-}
+func (p *renamedPlan) eachTimes(yield func([]any, int64) bool) { eachTimes(p.plan)(yield) }
 
-func (p *filterPlan) eachTimes(yield func([]any, int64) error) error {
-	return eachTimes(p.input, func(row []any, times int64) error {
-		v, err := p.cond.eval(row)
-		if err != nil || v != true {
-			return err
+func (p *filterPlan) eachTimes(yield func([]any, int64) bool) {
+	for row, times := range eachTimes(p.input) {
+		if p.cond.eval(row) == true && !yield(row, times) {
+			return
 		}
-		return yield(row, times)
-	})
+	}
 }
 
 // recurring detects that the rows of a projection recur, because it takes the columns of a derived table only
 // as remainders of constants: `v.n % 40`. Nil if they do not.
-func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
+func recurring(q *tsql.Query, p plan, r *run) *repeated {
 	project, ok := p.(*projectPlan)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	numbers, divisor := remainders(q, project)
 	if numbers == nil {
-		return nil, nil
+		return nil
 	}
 	out := &repeated{rows: newStore(project.cols)}
 	places := make([]int, 2*divisor) // 1 + the position of each remainder's row, those of negative numbers first
 	row := make([]any, len(project.exprs))
-	err := numbers.each(func(one []any) error {
+	for one := range numbers.each {
 		n, ok := one[0].(int64)
 		if !ok {
-			return tsql.Unmodelled(0, "NULL among generated numbers")
+			panic(tsql.Unmodelled(0, "NULL among generated numbers"))
 		}
 		at := &places[n%divisor+divisor]
-		if *at > 0 {
-			out.times[*at-1]++
-			return nil
+		if *at == 0 {
+			out.rows.add(evaluate(project.exprs, one, row))
+			out.times = append(out.times, 0)
+			*at = len(out.times)
 		}
-		made, err := evaluate(project.exprs, one, row)
-		if err != nil {
-			return err
-		}
-		out.times = append(out.times, 1)
-		*at = len(out.times)
-		return out.rows.add(made)
-	})
-	return out, err
+		out.times[*at-1]++
+	}
+	return out
 }
 
 // mostDifferent is the largest number of different rows in a table of recurring rows.

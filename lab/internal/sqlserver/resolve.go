@@ -6,12 +6,18 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-func invalidObject(n tsql.Name) error {
+func invalidObject(n tsql.Name) *tsql.Error {
 	return tsql.Errorf(208, n.Line, "Invalid object name '%s'.", strings.Join(n.Parts, "."))
 }
 
+// found is what find gives for a name, or nothing if it fails.
+func found[T any](find func(tsql.Name) T, n tsql.Name) (out T) {
+	tsql.Catch(func() { out = find(n) })
+	return out
+}
+
 // table compiles a named source: CTE, temporary table, system view or user table.
-func (c *compiler) table(ref *tsql.Table) (plan, error) {
+func (c *compiler) table(ref *tsql.Table) plan {
 	n := ref.Name
 	alias := ref.Alias
 	if alias == "" {
@@ -20,23 +26,13 @@ func (c *compiler) table(ref *tsql.Table) (plan, error) {
 	if len(n.Parts) == 1 {
 		if found := c.ctes.find(n.Object()); found != nil {
 			at := &compiler{run: c.run, ctes: found.parent}
-			p, err := at.query(found.cte.Query)
-			if err != nil {
-				return nil, err
-			}
-			return aliased(p, alias, found.cte.Columns, n.Line)
+			return aliased(at.query(found.cte.Query), alias, found.cte.Columns, n.Line)
 		}
 	}
-	if p, err := c.view(n); p != nil || err != nil {
-		if err != nil {
-			return nil, err
-		}
+	if p := c.view(n); p != nil {
 		return aliased(p, alias, nil, n.Line)
 	}
-	t, err := c.run.stored(n)
-	if err != nil {
-		return nil, err
-	}
+	t := c.run.stored(n)
 	c.run.use.table(t)
 	return aliased(c.scan(t), alias, nil, n.Line)
 }
@@ -55,55 +51,47 @@ func (c *compiler) scan(t *table) plan {
 }
 
 // stored finds a table by name. The caller holds Instance.mu.
-func (r *run) stored(n tsql.Name) (*table, error) {
+func (r *run) stored(n tsql.Name) *table {
 	object := n.Object()
 	if strings.HasPrefix(object, "#") {
 		if t := r.s.temp[fold(object)]; t != nil {
-			return t, nil
+			return t
 		}
-		return nil, invalidObject(n)
+		panic(invalidObject(n))
 	}
-	db, err := r.databaseOf(n)
-	if err != nil {
-		return nil, err
-	}
+	db := r.databaseOf(n)
 	if t := db.find(n.Qualifier(1), object); t != nil {
-		return t, nil
+		return t
 	}
-	return nil, invalidObject(n)
+	panic(invalidObject(n))
 }
 
 // databaseOf is the database that a name points to. The caller holds Instance.mu.
-func (r *run) databaseOf(n tsql.Name) (*database, error) {
+func (r *run) databaseOf(n tsql.Name) *database {
 	if name := n.Qualifier(2); name != "" {
 		db := r.inst.lookup(name)
 		if db == nil {
-			return nil, invalidObject(n)
+			panic(invalidObject(n))
 		}
 		return r.inst.database(name)
 	}
-	return r.s.db, nil
+	return r.s.db
 }
 
 // view compiles a system view; nil if the name is not one.
-func (c *compiler) view(n tsql.Name) (plan, error) {
+func (c *compiler) view(n tsql.Name) plan {
 	schemaName := fold(n.Qualifier(1))
 	if schemaName == "" { // old names without a schema: sysobjects and so on are not modelled
-		return nil, nil
+		return nil
 	}
 	v := views[schemaName+"."+fold(n.Object())]
 	if v == nil || !c.run.inst.version.has(v.since) {
-		return nil, nil
+		return nil
 	}
-	if err := c.run.s.requireView(v.name); err != nil {
-		return nil, err
-	}
-	db, err := c.run.databaseOf(n)
-	if err != nil {
-		return nil, err
-	}
+	c.run.s.requireView(v.name)
+	db := c.run.databaseOf(n)
 	c.run.use.volatile = true
-	return v.plan(&viewContext{run: c.run, db: db}), nil
+	return v.plan(&viewContext{run: c.run, db: db})
 }
 
 // touched is what a statement uses.
@@ -127,10 +115,9 @@ func (u *touched) table(t *table) {
 }
 
 // check keeps memory-optimised tables to one user database.
-func (u *touched) check() error {
+func (u *touched) check() {
 	if u.xtp && u.crossed {
-		return tsql.Errorf(41317, 0, "A user transaction that accesses memory optimized tables or natively compiled modules cannot "+
-			"access more than one user database or databases model and msdb, and it cannot write to master.")
+		panic(tsql.Errorf(41317, 0, "A user transaction that accesses memory optimized tables or natively compiled modules cannot "+
+			"access more than one user database or databases model and msdb, and it cannot write to master."))
 	}
-	return nil
 }

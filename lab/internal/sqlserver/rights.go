@@ -97,7 +97,7 @@ func (i *Instance) named(user string) bool {
 }
 
 // refusal is the server's message to a login without a permission.
-func refusal(number int32, class uint8, text string) error {
+func refusal(number int32, class uint8, text string) *tsql.Error {
 	return &tsql.Error{Number: number, Class: class, State: 1, Text: text}
 }
 
@@ -106,54 +106,43 @@ var openViews = []string{"dm_exec_sessions", "dm_exec_requests", "dm_os_host_inf
 
 // requireView refuses views of the server's state to a login without permission. The real server sends 300 and then
 // 297, the lab only 300.
-func (s *Session) requireView(name string) error {
+func (s *Session) requireView(name string) {
 	state := strings.HasPrefix(name, "dm_os_") || strings.HasPrefix(name, "dm_exec_") || strings.HasPrefix(name, "dm_server_") ||
 		strings.HasPrefix(name, "dm_tcp_") || strings.HasPrefix(name, "dm_resource_governor_")
 	if !state || slices.Contains(openViews, name) {
-		return nil
+		return
 	}
 	needed := viewState
 	if s.inst.version.major >= 16 {
 		needed = viewPerformance
 	}
-	if s.may(needed) {
-		return nil
+	if !s.may(needed) {
+		panic(refusal(300, 14, needed+" permission was denied on object 'server', database 'master'."))
 	}
-	return refusal(300, 14, needed+" permission was denied on object 'server', database 'master'.")
 }
 
 // requireStatement refuses statements for the server and its databases.
-func (s *Session) requireStatement(st tsql.Statement) error {
+func (s *Session) requireStatement(st tsql.Statement) {
 	switch st := st.(type) {
 	case *tsql.CreateDatabase:
 		if !s.may(createDatabase) {
-			return refusal(262, 14, "CREATE DATABASE permission denied in database 'master'.")
+			panic(refusal(262, 14, "CREATE DATABASE permission denied in database 'master'."))
 		}
 	case *tsql.AlterServer:
-		return s.requireAction(alterSettings)
+		s.requireAction(alterSettings)
 	case *tsql.ResourcePool, *tsql.ResourceGovernor:
-		return s.requireAction(controlServer)
+		s.requireAction(controlServer)
 	case *tsql.Accepted:
 		if st.What == "DBCC DROPCLEANBUFFERS" && !s.may(alterState) {
-			return refusal(2571, 14, "User '"+s.login.User+"' does not have permission to run DBCC DROPCLEANBUFFERS.")
+			panic(refusal(2571, 14, "User '"+s.login.User+"' does not have permission to run DBCC DROPCLEANBUFFERS."))
 		}
 	}
-	return nil
 }
 
-func (s *Session) requireAction(permission string) error {
-	if s.may(permission) {
-		return nil
+func (s *Session) requireAction(permission string) {
+	if !s.may(permission) {
+		panic(refusal(15247, 16, "User does not have permission to perform this action."))
 	}
-	return refusal(15247, 16, "User does not have permission to perform this action.")
-}
-
-// requireRegistry refuses to write the registry to a login that is not a member of sysadmin.
-func (s *Session) requireRegistry() error {
-	if !s.limited() {
-		return nil
-	}
-	return refusal(229, 14, "The EXECUTE permission was denied on the object 'xp_instance_regwrite', database 'mssqlsystemresource', schema 'sys'.")
 }
 
 // mostChanges is how many statements an audit keeps: enough to show that there was an unwanted one.

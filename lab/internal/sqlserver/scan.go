@@ -18,20 +18,15 @@ type scanPlan struct {
 
 func (p *scanPlan) columns() []column { return p.cols }
 
-func (p *scanPlan) each(yield func([]any) error) error {
+func (p *scanPlan) each(yield func([]any) bool) {
 	buffer := make([]any, len(p.cols))
 	for row := p.from; row < p.to; row++ {
-		if row&1023 == 1023 {
-			if err := p.run.ended(); err != nil {
-				return err
-			}
-		}
+		p.run.check(row)
 		p.rows.read(row, buffer)
-		if err := yield(buffer); err != nil {
-			return err
+		if !yield(buffer) {
+			return
 		}
 	}
-	return nil
 }
 
 // scanOf is the table that a plan reads, possibly under other names.
@@ -78,18 +73,15 @@ func (b *block) seekKey() {
 	if !ok || !variableOrLiteral(equal.R) {
 		return
 	}
-	place, err := b.at.scope.find(ref)
-	if err != nil || place < 0 || !isInteger(scan.cols[place].typ.Kind) || scan.table.ordered([]int{place}) == nil {
+	place := b.at.scope.find(ref)
+	if place < 0 || !isInteger(scan.cols[place].typ.Kind) || scan.table.ordered([]int{place}) == nil {
 		return
 	}
-	value, err := b.at.expr(equal.R)
-	if err != nil || !isInteger(value.typ.Kind) {
+	value := b.at.expr(equal.R)
+	if !isInteger(value.typ.Kind) {
 		return
 	}
-	wanted, err := value.eval(nil)
-	if err != nil {
-		return
-	}
+	wanted := value.eval(nil)
 	first := func(after int) int {
 		return sort.Search(scan.to, func(row int) bool { return compareValues(scan.rows.cells[place].value(row), wanted) >= after })
 	}

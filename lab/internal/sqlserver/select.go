@@ -9,25 +9,19 @@ import (
 )
 
 // selectBlock compiles one SELECT: sources, filter, groups, columns, order, limits.
-func (c *compiler) selectBlock(s *tsql.Select, q *tsql.Query) (plan, error) {
-	input, err := c.from(s)
-	if err != nil {
-		return nil, err
-	}
-	b := &block{sel: s, q: q, run: c.run, input: input}
-	b.at = c.with(&scope{columns: input.columns()})
-	for _, step := range []func() error{b.where, b.group, b.project, b.order} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+func (c *compiler) selectBlock(s *tsql.Select, q *tsql.Query) plan {
+	b := &block{sel: s, q: q, run: c.run, input: c.from(s)}
+	b.at = c.with(&scope{columns: b.input.columns()})
+	for _, step := range []func(){b.where, b.group, b.project, b.order} {
+		step()
 	}
 	return b.finish(c)
 }
 
 // from compiles the FROM clause; without one there is a single row without columns.
-func (c *compiler) from(s *tsql.Select) (plan, error) {
+func (c *compiler) from(s *tsql.Select) plan {
 	if s.From == nil {
-		return &rowsPlan{rows: [][]any{{}}, run: c.run}, nil
+		return &rowsPlan{rows: [][]any{{}}, run: c.run}
 	}
 	return c.tableRef(s.From)
 }
@@ -44,16 +38,13 @@ type block struct {
 	keys  []sortKey
 }
 
-func (b *block) where() error {
+func (b *block) where() {
 	if b.sel.Where == nil {
-		return nil
+		return
 	}
-	cond, err := b.at.expr(b.sel.Where)
-	if err == nil {
-		b.seekKey()
-	}
-	b.input = &filterPlan{input: b.input, cond: cond, run: b.run}
-	return err
+	cond := b.at.expr(b.sel.Where)
+	b.seekKey()
+	b.input = &filterPlan{input: b.input, cond: cond}
 }
 
 // listed are the expressions that may hold aggregates.
@@ -91,34 +82,27 @@ func (b *block) aggregates() []*tsql.Call {
 }
 
 // group builds the aggregation, if any; afterwards only keys and aggregates can be named.
-func (b *block) group() error {
+func (b *block) group() {
 	calls := b.aggregates()
 	if len(calls) == 0 && b.sel.GroupBy == nil {
-		return nil
+		return
 	}
 	p := &aggregatePlan{input: b.input, run: b.run, grouped: b.sel.GroupBy != nil}
 	after := &scope{replace: map[string]int{}, before: b.at.scope}
 	for i, x := range b.sel.GroupBy {
-		key, err := b.at.expr(x)
-		if err != nil {
-			return err
-		}
+		key := b.at.expr(x)
 		p.keys = append(p.keys, key)
 		after.columns = append(after.columns, column{name: keyName(x), typ: key.typ, nullable: key.nullable})
 		b.name(after, x, key, i)
 	}
 	for _, call := range calls {
-		agg, err := b.at.aggregate(call)
-		if err != nil {
-			return err
-		}
+		agg := b.at.aggregate(call)
 		after.replace[tsql.Format(call)] = len(after.columns)
-		after.columns = append(after.columns, column{typ: agg.typ, nullable: agg.nullable})
+		after.columns = append(after.columns, column{typ: agg.typ, nullable: agg.none == nil})
 		p.aggregates = append(p.aggregates, agg)
 	}
 	p.cols = after.columns
 	b.input, b.at = p, b.at.with(after)
-	return nil
 }
 
 func keyName(x tsql.Expr) string {
@@ -140,21 +124,14 @@ func (b *block) name(after *scope, x tsql.Expr, key scalar, i int) {
 }
 
 // project compiles the select list.
-func (b *block) project() error {
+func (b *block) project() {
 	for _, item := range b.sel.Items {
 		if item.Star {
-			if err := b.star(item); err != nil {
-				return err
-			}
-			continue
+			b.star(item)
+		} else {
+			b.add(b.at.expr(item.X), itemName(item))
 		}
-		s, err := b.at.expr(item.X)
-		if err != nil {
-			return err
-		}
-		b.add(s, itemName(item))
 	}
-	return nil
 }
 
 func (b *block) add(s scalar, name string) {
@@ -172,10 +149,10 @@ func itemName(item tsql.Item) string {
 	return keyName(item.X)
 }
 
-func (b *block) star(item tsql.Item) error {
+func (b *block) star(item tsql.Item) {
 	if b.at.scope.before != nil {
-		return tsql.Errorf(8120, b.sel.Line, "Column '*' is invalid in the select list because it is not contained in either "+
-			"an aggregate function or the GROUP BY clause.")
+		panic(tsql.Errorf(8120, b.sel.Line, "Column '*' is invalid in the select list because it is not contained in either "+
+			"an aggregate function or the GROUP BY clause."))
 	}
 	want := ""
 	if item.Qualifier != nil {
@@ -186,34 +163,25 @@ func (b *block) star(item tsql.Item) error {
 			b.add(b.at.columnAt(i), col.name)
 		}
 	}
-	return nil
 }
 
 // order compiles ORDER BY: output columns first, then any expression as a hidden column.
-func (b *block) order() error {
+func (b *block) order() {
 	for _, item := range b.q.OrderBy {
-		place, err := outputPlace(item.X, b.cols)
-		if err != nil {
-			return err
-		}
+		place := outputPlace(item.X, b.cols)
 		if place < 0 {
 			if b.sel.Distinct {
-				return tsql.Errorf(145, b.sel.Line, "ORDER BY items must appear in the select list if SELECT DISTINCT is specified.")
-			}
-			s, err := b.at.expr(item.X)
-			if err != nil {
-				return err
+				panic(tsql.Errorf(145, b.sel.Line, "ORDER BY items must appear in the select list if SELECT DISTINCT is specified."))
 			}
 			place = len(b.exprs)
-			b.exprs = append(b.exprs, s)
+			b.exprs = append(b.exprs, b.at.expr(item.X))
 		}
 		b.keys = append(b.keys, sortKey{column: place, desc: item.Desc})
 	}
-	return nil
 }
 
 // projection computes a select list; one that takes all columns unchanged only renames them.
-func projection(input plan, exprs []scalar, cols []column, r *run) plan {
+func projection(input plan, exprs []scalar, cols []column) plan {
 	whole := len(exprs) == len(input.columns()) && productOf(input) == nil
 	for i, s := range exprs {
 		whole = whole && s.ref == i+1
@@ -221,55 +189,42 @@ func projection(input plan, exprs []scalar, cols []column, r *run) plan {
 	if whole {
 		return &renamedPlan{plan: input, cols: cols}
 	}
-	return &projectPlan{input: input, exprs: exprs, cols: cols, run: r}
+	return &projectPlan{input: input, exprs: exprs, cols: cols}
 }
 
 // finish stacks projection, DISTINCT, sort and limit.
-func (b *block) finish(c *compiler) (plan, error) {
+func (b *block) finish(c *compiler) plan {
 	cols := append([]column(nil), b.cols...)
 	for _, hidden := range b.exprs[len(b.cols):] {
 		cols = append(cols, column{typ: hidden.typ, nullable: hidden.nullable})
 	}
-	p := projection(b.input, b.exprs, cols, b.run)
+	p := projection(b.input, b.exprs, cols)
 	if b.sel.Distinct {
 		p = &distinctPlan{p}
 	}
 	if b.keys != nil && !b.readInOrder() {
 		p = &sortPlan{input: p, keys: b.keys, run: b.run}
 	}
-	p, err := c.limit(p, b.sel.Top)
-	if err != nil {
-		return nil, err
-	}
+	p = c.limit(p, b.sel.Top)
 	if len(cols) > len(b.cols) {
 		p = &cutPlan{input: p, width: len(b.cols)}
 	}
-	return p, nil
+	return p
 }
 
 // selectStatement runs a query whose rows go to the client or into a table.
-func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
+func (b *batch) selectStatement(st *tsql.SelectStatement) outcome {
 	r := b.newRun()
-	var p plan
-	err := b.compile(r, func(c *compiler) (err error) {
-		p, err = c.query(st.Query)
-		return err
-	})
-	if err != nil {
-		return outcome{}, err
-	}
+	p := compiled(r, func(c *compiler) plan { return c.query(st.Query) })
 	started := time.Now()
 	form := cost.Client
 	var out outcome
 	var made *table
 	if into := intoTarget(st.Query); into != nil {
 		form = cost.Into
-		made, err = b.selectInto(into, st.Query, p, r)
+		made = b.selectInto(into, st.Query, p, r)
 	} else {
-		out, err = b.send(answered(st.Query, p, r), r)
-	}
-	if err != nil {
-		return outcome{}, err
+		out = b.send(answered(st.Query, p, r), r)
 	}
 	out.timing = b.modelledTime(p, form, time.Since(started))
 	pages := (*cost.Timing)(nil)
@@ -277,9 +232,7 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 		pages = b.pageTime(p, time.Since(started))
 	}
 	if made != nil {
-		if out.done, err = b.keep(made, r); err != nil {
-			return outcome{}, err
-		}
+		out.done = b.keep(made, r)
 	}
 	if out.timing != nil {
 		b.s.inst.remember(queryStatOf(st, p, r, *out.timing))
@@ -290,7 +243,7 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	if b.s.options.statisticsXML {
 		out.plan = showplanXML(st, p, r)
 	}
-	return out, nil
+	return out
 }
 
 func intoTarget(q *tsql.Query) *tsql.Name {
@@ -302,22 +255,25 @@ func intoTarget(q *tsql.Query) *tsql.Name {
 
 // send streams rows to the client. A cross join of whole sides has a fast path, in which each row of
 // either side is encoded once.
-func (b *batch) send(p plan, r *run) (outcome, error) {
+func (b *batch) send(p plan, r *run) outcome {
 	b.open = true
 	b.w.Columns(wireColumns(p.columns()))
 	var n int64
-	var err error
+	defer func() { b.s.rowCount = n }() // of a cancelled statement as well
 	if sides := wholeSides(p); sides != nil {
-		n, err = b.sendProduct(sides)
-	} else {
-		err = stoppable(p.each(func(row []any) error {
-			b.w.Row(row)
-			n++
-			return r.ended()
-		}))
+		left, right := sides.cross.sides()
+		var err error
+		if n, err = b.w.CrossRows(pick(left, sides.left), pick(right, sides.right)); err != nil {
+			panic(errEnded)
+		}
+		return counted(tds.CommandSelect, n)
 	}
-	b.s.rowCount = n
-	return counted(tds.CommandSelect, n), err
+	for row := range p.each {
+		b.w.Row(row)
+		n++
+		r.ended()
+	}
+	return counted(tds.CommandSelect, n)
 }
 
 // splitProduct is a projection of a cross product whose first columns come from one side and whose
@@ -354,18 +310,6 @@ func wholeSides(p plan) *splitProduct {
 	return out
 }
 
-func (b *batch) sendProduct(s *splitProduct) (int64, error) {
-	left, right, err := s.cross.sides()
-	if err != nil {
-		return 0, err
-	}
-	n, err := b.w.CrossRows(pick(left, s.left), pick(right, s.right))
-	if err != nil {
-		return n, errEnded
-	}
-	return n, nil
-}
-
 // pick takes columns out of rows.
 func pick(rows [][]any, places []int) [][]any {
 	out := make([][]any, len(rows))
@@ -380,73 +324,57 @@ func pick(rows [][]any, places []int) [][]any {
 }
 
 // sides computes both inputs and records their sizes for the cost model.
-func (p *crossPlan) sides() (left, right [][]any, err error) {
-	if left, err = collect(p.left); err != nil {
-		return nil, nil, err
-	}
-	if right, err = collect(p.right); err != nil {
-		return nil, nil, err
-	}
+func (p *crossPlan) sides() (left, right [][]any) {
+	left, right = collect(p.left), collect(p.right)
 	p.outerRows, p.innerRows = int64(len(left)), int64(len(right))
-	return left, right, nil
+	return left, right
 }
 
 // selectInto creates a table from a query. Of a cross join of whole sides only the number of rows is stored.
-func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) (*table, error) {
-	t, err := b.tableFor(*name, p.columns())
-	if err != nil {
-		return nil, err
-	}
-	t.rows = t.empty()
-	if t.repeated, err = recurring(q, p, r); err != nil || t.repeated != nil {
-		return t, err
-	}
+func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) *table {
+	t := b.tableFor(*name, p.columns())
+	t.rows, t.repeated = t.empty(), recurring(q, p, r)
 	sides := wholeSides(p)
-	if sides == nil {
-		t.rows, err = stored(p, r)
-		return t, err
+	switch {
+	case t.repeated != nil:
+	case sides != nil:
+		left, right := sides.cross.sides()
+		t.counted = int64(len(left)) * int64(len(right))
+	default:
+		t.rows = stored(p, r)
 	}
-	left, right, err := sides.cross.sides()
-	if err != nil {
-		return nil, err
-	}
-	t.counted = int64(len(left)) * int64(len(right))
-	return t, nil
+	return t
 }
 
 // keep registers the table of SELECT ... INTO after the time that the statement takes: a request
 // that was cancelled meanwhile creates none.
-func (b *batch) keep(t *table, r *run) (*tds.Done, error) {
-	if err := r.ended(); err != nil {
-		return nil, err
-	}
-	if err := b.addTable(t); err != nil {
-		return nil, err
-	}
+func (b *batch) keep(t *table, r *run) *tds.Done {
+	r.ended()
+	b.addTable(t)
 	b.s.rowCount = t.count()
-	return &tds.Done{Count: t.count(), HasCount: true, Command: tds.CommandSelect}, nil
+	return &tds.Done{Count: t.count(), HasCount: true, Command: tds.CommandSelect}
 }
 
 // tableFor creates an empty table with the columns of a query.
-func (b *batch) tableFor(name tsql.Name, cols []column) (*table, error) {
-	def := &tsql.CreateTable{Name: name}
+func (b *batch) tableFor(name tsql.Name, cols []column) *table {
 	seen := map[string]bool{}
 	t := &table{}
 	for i, c := range cols {
 		if c.name == "" {
-			return nil, tsql.Errorf(1038, name.Line, "An object or column name is missing or empty. For SELECT INTO statements, verify "+
-				"each column has a name (column %d).", i+1)
+			panic(tsql.Errorf(1038, name.Line, "An object or column name is missing or empty. For SELECT INTO statements, verify "+
+				"each column has a name (column %d).", i+1))
 		}
 		if seen[fold(c.name)] {
-			return nil, tsql.Errorf(2705, name.Line, "Column names in each table must be unique. Column name '%s' in table '%s' is "+
-				"specified more than once.", c.name, name.Object())
+			panic(tsql.Errorf(2705, name.Line, "Column names in each table must be unique. Column name '%s' in table '%s' is "+
+				"specified more than once.", c.name, name.Object()))
 		}
 		seen[fold(c.name)] = true
 		c.table = ""
-		t.columns = append(t.columns, tableColumn{column: c, def: tsql.ColumnDef{Name: c.name, Nullable: c.nullable}})
+		t.columns = append(t.columns, tableColumn{column: c})
 	}
-	if err := b.locate(t, def.Name); err != nil {
-		return nil, err
-	}
-	return t, b.absent(t)
+	b.locate(t, name)
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	b.s.free(t)
+	return t
 }

@@ -77,26 +77,22 @@ func (s *Session) request(ctx context.Context, rpc, text string, params []tds.Pa
 	s.inst.awaitResume()
 	s.begin(rpc, text)
 	defer s.end()
-	statements, err := tsql.Parse(text)
 	b := newBatch(ctx, s, w)
-	if err != nil {
-		b.report(err)
-		return
-	}
-	for _, p := range params {
-		typ := plainType(p.Type)
-		v, failure := convert(p.Value, typ)
-		if failure != nil {
-			b.report(failure)
-			return
+	b.reporting(func() {
+		statements, err := tsql.Parse(text)
+		if err != nil {
+			panic(err)
 		}
-		b.vars[fold(p.Name)] = &variable{typ: typ, value: v}
-	}
-	if s.options.parseOnly {
-		statements = slices.DeleteFunc(statements, func(st tsql.Statement) bool { return !endsParseOnly(st) })
-	}
-	b.runAll(statements)
-	b.close()
+		for _, p := range params {
+			typ := plainType(p.Type)
+			b.vars[fold(p.Name)] = &variable{typ: typ, value: convert(p.Value, typ)}
+		}
+		if s.options.parseOnly {
+			statements = slices.DeleteFunc(statements, func(st tsql.Statement) bool { return !endsParseOnly(st) })
+		}
+		b.runAll(statements)
+		b.close()
+	})
 }
 
 func (s *Session) begin(rpc, text string) {
@@ -123,14 +119,14 @@ func plainType(t tds.Type) tds.Type {
 }
 
 // setOption runs SET for a session option. Options without effect on what the lab models are accepted.
-func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
+func (b *batch) setOption(st *tsql.SetOption) (out outcome) {
 	o := &b.s.options
 	on := st.Value == "ON"
 	b.s.rowCount = 0
 	switch st.Option {
 	case "STATISTICS TIME":
 		o.statisticsTime = on
-		return outcome{silent: true}, nil
+		out.silent = true
 	case "STATISTICS XML":
 		o.statisticsXML = on
 	case "NOCOUNT":
@@ -139,20 +135,20 @@ func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
 		o.xactAbort = on
 	case "IMPLICIT_TRANSACTIONS":
 		if on {
-			return outcome{}, tsql.Unmodelled(st.Line(), "SET IMPLICIT_TRANSACTIONS ON")
+			panic(tsql.Unmodelled(st.Line(), "SET IMPLICIT_TRANSACTIONS ON"))
 		}
 	case "PARSEONLY":
 		o.parseOnly = on
 	case "STATISTICS IO", "STATISTICS PROFILE", "FMTONLY", "NOEXEC", "SHOWPLAN_XML":
 		if on {
-			return outcome{}, tsql.Unmodelled(st.Line(), "SET %s ON", st.Option)
+			panic(tsql.Unmodelled(st.Line(), "SET %s ON", st.Option))
 		}
 	case "ROWCOUNT":
 		if st.Value != "0" {
-			return outcome{}, tsql.Unmodelled(st.Line(), "SET ROWCOUNT %s", st.Value)
+			panic(tsql.Unmodelled(st.Line(), "SET ROWCOUNT %s", st.Value))
 		}
 	}
-	return outcome{}, nil
+	return out
 }
 
 // endsParseOnly reports whether it is the one statement that takes effect under SET PARSEONLY ON. The server sets the
@@ -178,15 +174,8 @@ func (s *Session) received(rpc, text string) {
 }
 
 // inputBuffer is DBCC INPUTBUFFER (session): one row.
-func (b *batch) inputBuffer(st *tsql.InputBuffer) error {
-	v, err := b.value(st.Session)
-	if err != nil {
-		return err
-	}
-	id, err := wholeNumber(v, typeInt)
-	if err != nil {
-		return err
-	}
+func (b *batch) inputBuffer(st *tsql.InputBuffer) {
+	id := wholeNumber(b.value(st.Session), typeInt)
 	b.s.inst.mu.Lock()
 	other := b.s.inst.sessions[int(id)]
 	var event inputEvent
@@ -195,9 +184,8 @@ func (b *batch) inputBuffer(st *tsql.InputBuffer) error {
 	}
 	b.s.inst.mu.Unlock()
 	if other == nil {
-		return tsql.Errorf(7955, st.Line(), "Invalid SPID %d specified.", id)
+		panic(tsql.Errorf(7955, st.Line(), "Invalid SPID %d specified.", id))
 	}
 	b.table([]column{{name: "EventType", typ: textType(30), nullable: true}, {name: "Parameters", typ: tds.Type{Kind: tds.KindInt16}, nullable: true},
 		{name: "EventInfo", typ: textType(4000), nullable: true}}, [][]any{{event.kind, int64(0), event.info}})
-	return nil
 }

@@ -26,19 +26,13 @@ func newStore(columns []column) *store {
 }
 
 // add appends one row to a store that has no readers yet.
-func (s *store) add(row []any) error {
+func (s *store) add(row []any) {
 	for i, c := range s.cells {
-		if c.add(row[i]) {
-			continue
+		if !c.add(row[i]) {
+			c.add(convert(row[i], s.types[i]))
 		}
-		v, err := convert(row[i], s.types[i])
-		if err != nil {
-			return err
-		}
-		c.add(v)
 	}
 	s.rows++
-	return nil
 }
 
 // with is this store with the rows of another of the same columns appended.
@@ -98,17 +92,13 @@ func (s *store) inOrder(places []int, from int) (sorted *store, duplicate int) {
 }
 
 // stored collects the rows of a plan in a store of its columns.
-func stored(p plan, run *run) (*store, error) {
+func stored(p plan, run *run) *store {
 	out := newStore(p.columns())
-	err := p.each(func(row []any) error {
-		if out.rows&1023 == 1023 {
-			if err := run.ended(); err != nil {
-				return err
-			}
-		}
-		return out.add(row)
-	})
-	return out, err
+	for row := range p.each {
+		run.check(out.rows)
+		out.add(row)
+	}
+	return out
 }
 
 // cells are the values of one column of a stored table, without an interface for each. Cells that a reader

@@ -146,14 +146,12 @@ func (i *Instance) errorLog() []string {
 
 // bind stores ALTER SERVER CONFIGURATION SET PROCESS AFFINITY: schedulers outside of it go offline at once,
 // without a restart, and it is kept over restarts. NUMANODE means memory nodes here. The caller holds mu.
-func (i *Instance) bind(value string, line int) error {
+func (i *Instance) bind(value string, line int) {
 	bound, err := i.cpusOf(value)
 	if err != nil {
-		return tsql.Errorf(5832, line, "The affinity mask specified does not match the CPU mask on this system.")
+		panic(tsql.Errorf(5832, line, "The affinity mask specified does not match the CPU mask on this system."))
 	}
-	i.affinity = value
-	i.bound = bound
-	return nil
+	i.affinity, i.bound = value, bound
 }
 
 // cpusOf is the set of CPUs that an affinity allows; nil = all of them.

@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -40,9 +41,9 @@ var simpleTypes = map[string]tds.Type{
 }
 
 // resolveType turns a type as written into a wire type; undeclared lengths are 1 in columns and 30 in casts.
-func resolveType(t tsql.TypeName, undeclared int) (tds.Type, error) {
+func resolveType(t tsql.TypeName, undeclared int) tds.Type {
 	if known, ok := simpleTypes[t.Name]; ok && (len(t.Args) == 0 || t.Name == "float") {
-		return known, nil
+		return known
 	}
 	arg := func(i, otherwise int) int {
 		if i < len(t.Args) {
@@ -50,30 +51,33 @@ func resolveType(t tsql.TypeName, undeclared int) (tds.Type, error) {
 		}
 		return otherwise
 	}
-	switch t.Name {
-	case "nvarchar", "varchar":
-		return lengthType(t, tds.KindNVarChar, arg(0, undeclared), 8000)
-	case "nchar", "char":
-		return lengthType(t, tds.KindNChar, arg(0, undeclared), 8000)
-	case "varbinary", "binary", "rowversion", "timestamp":
-		return lengthType(t, tds.KindVarBinary, arg(0, undeclared), 8000)
-	case "datetime2":
-		return tds.Type{Kind: tds.KindDateTime2, Scale: arg(0, 7)}, nil
-	case "decimal", "numeric":
+	size := arg(0, undeclared)
+	switch kind := sizedTypes[t.Name]; {
+	case t.Name == "datetime2":
+		return tds.Type{Kind: kind, Scale: arg(0, 7)}
+	case kind == tds.KindDecimal:
 		p, s := arg(0, 18), arg(1, 0)
 		if p < 1 || p > 38 || s > p {
-			return tds.Type{}, tsql.Errorf(2750, t.Line, "Specified column precision %d is greater than the maximum precision of 38.", p)
+			panic(tsql.Errorf(2750, t.Line, "Specified column precision %d is greater than the maximum precision of 38.", p))
 		}
-		return decimalType(p, s), nil
+		return decimalType(p, s)
+	case kind == 0:
+		panic(tsql.Errorf(243, t.Line, "Type %s is not a defined system type.", t.Name))
+	case size == 0 || size > mostBytes || size < -1:
+		panic(tsql.Errorf(131, t.Line, "The size (%d) given to the type '%s' exceeds the maximum allowed (%d).", size, t.Name, mostBytes))
+	default:
+		return tds.Type{Kind: kind, Size: size}
 	}
-	return tds.Type{}, tsql.Errorf(243, t.Line, "Type %s is not a defined system type.", t.Name)
 }
 
-func lengthType(t tsql.TypeName, kind tds.Kind, size, most int) (tds.Type, error) {
-	if size == 0 || size > most || size < -1 {
-		return tds.Type{}, tsql.Errorf(131, t.Line, "The size (%d) given to the type '%s' exceeds the maximum allowed (%d).", size, t.Name, most)
-	}
-	return tds.Type{Kind: kind, Size: size}, nil
+// mostBytes is the largest size of a type that is not a max type.
+const mostBytes = 8000
+
+// sizedTypes are those with arguments.
+var sizedTypes = map[string]tds.Kind{
+	"nvarchar": tds.KindNVarChar, "varchar": tds.KindNVarChar, "nchar": tds.KindNChar, "char": tds.KindNChar,
+	"varbinary": tds.KindVarBinary, "binary": tds.KindVarBinary, "rowversion": tds.KindVarBinary, "timestamp": tds.KindVarBinary,
+	"datetime2": tds.KindDateTime2, "decimal": tds.KindDecimal, "numeric": tds.KindDecimal,
 }
 
 // precedence has the types from the lowest to the highest: in an operation of two types the lower one is converted to the
@@ -126,16 +130,9 @@ func asDecimalType(t tds.Type) tds.Type {
 		return t
 	case tds.KindMoney:
 		return decimalType(19, 4)
-	case tds.KindInt64:
-		return decimalType(19, 0)
-	case tds.KindInt16:
-		return decimalType(5, 0)
-	case tds.KindInt8:
-		return decimalType(3, 0)
-	case tds.KindBit:
-		return decimalType(1, 0)
 	}
-	return decimalType(10, 0)
+	digits := map[tds.Kind]int{tds.KindBit: 1, tds.KindInt8: 3, tds.KindInt16: 5, tds.KindInt64: 19}
+	return decimalType(cmp.Or(digits[t.Kind], 10), 0)
 }
 
 // typeName is the name of a type in messages and views.

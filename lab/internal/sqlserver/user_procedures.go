@@ -23,46 +23,31 @@ type userProcedure struct {
 func (p *userProcedure) key() string { return fold(p.schema + "." + p.name) }
 
 // createProcedure stores a procedure under its name.
-func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
+func (b *batch) createProcedure(st *tsql.CreateProcedure) {
 	r := b.newRun()
 	inst := b.s.inst
 	inst.mu.Lock()
 	defer inst.mu.Unlock()
-	db, err := r.databaseOf(st.Name)
-	if err != nil {
-		return err
-	}
+	db := r.databaseOf(st.Name)
 	p := &userProcedure{db: db, schema: "dbo", name: st.Name.Object(), def: st, work: workOf(st)}
 	if name := st.Name.Qualifier(1); name != "" {
 		found := db.schemas[fold(name)]
 		if found == nil {
-			return tsql.Errorf(2760, st.Line(), "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", name)
+			panic(tsql.Errorf(2760, st.Line(), "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", name))
 		}
 		p.schema = found.name
 	}
 	for _, d := range st.Parameters {
-		t, err := resolveType(d.Type, 1)
-		if err != nil {
-			return err
-		}
-		p.types = append(p.types, t)
+		p.types = append(p.types, resolveType(d.Type, 1))
 	}
 	if st.Native {
-		if err := p.checkNative(); err != nil {
-			return err
-		}
+		p.checkNative()
 	}
-	return p.keep()
-}
-
-// keep stores a procedure under its name. The caller holds Instance.mu.
-func (p *userProcedure) keep() error {
 	if p.db.taken(p.schema, p.name) {
-		return tsql.Errorf(2714, p.def.Line(), "There is already an object named '%s' in the database.", p.name)
+		panic(tsql.Errorf(2714, p.def.Line(), "There is already an object named '%s' in the database.", p.name))
 	}
 	p.id = p.db.newObjectID()
 	p.db.procedures[p.key()] = p
-	return nil
 }
 
 // taken reports whether a table or procedure has the name. The caller holds Instance.mu.
@@ -71,23 +56,20 @@ func (db *database) taken(schema, name string) bool {
 }
 
 // procedure finds a user's procedure. The caller holds Instance.mu.
-func (r *run) procedure(n tsql.Name) (*userProcedure, error) {
-	db, err := r.databaseOf(n)
-	if err != nil {
-		return nil, err
-	}
+func (r *run) procedure(n tsql.Name) *userProcedure {
+	db := r.databaseOf(n)
 	schema := n.Qualifier(1)
 	if schema == "" {
 		schema = "dbo"
 	}
 	if p := db.procedures[fold(schema+"."+n.Object())]; p != nil {
-		return p, nil
+		return p
 	}
-	return nil, noProcedure(strings.Join(n.Parts, "."))
+	panic(noProcedure(strings.Join(n.Parts, ".")))
 }
 
 // findUserProcedure is procedure for a caller that does not hold Instance.mu.
-func (b *batch) findUserProcedure(n tsql.Name) (*userProcedure, error) {
+func (b *batch) findUserProcedure(n tsql.Name) *userProcedure {
 	r := b.newRun()
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
@@ -95,24 +77,19 @@ func (b *batch) findUserProcedure(n tsql.Name) (*userProcedure, error) {
 }
 
 // checkNative refuses what the lab does not run in a natively compiled procedure.
-func (p *userProcedure) checkNative() error {
-	var failure error
+func (p *userProcedure) checkNative() {
 	tsql.Each(p.def.Body, func(st tsql.Statement) {
 		switch st.(type) {
 		case *tsql.Insert, *tsql.SelectStatement, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block:
 		default:
-			failure = tsql.Unmodelled(st.Line(), "this statement in a natively compiled procedure")
+			panic(tsql.Unmodelled(st.Line(), "this statement in a natively compiled procedure"))
 		}
 	})
-	return failure
 }
 
 // invoke runs a procedure with its arguments.
-func (b *batch) invoke(p *userProcedure, args []argument) error {
-	vars, err := b.arguments(p, args)
-	if err != nil {
-		return err
-	}
+func (b *batch) invoke(p *userProcedure, args []argument) {
+	vars := b.arguments(p, args)
 	inner := b.within(vars)
 	inner.procedure = p
 	options := b.s.options
@@ -131,11 +108,10 @@ func (b *batch) invoke(p *userProcedure, args []argument) error {
 	if !inner.aborted {
 		b.executed(p)
 	}
-	return nil
 }
 
 // arguments assigns values to a procedure's parameters: by name, by position, or by default.
-func (b *batch) arguments(p *userProcedure, args []argument) (map[string]*variable, error) {
+func (b *batch) arguments(p *userProcedure, args []argument) map[string]*variable {
 	vars := map[string]*variable{}
 	for i, d := range p.def.Parameters {
 		v := &variable{typ: p.types[i]}
@@ -144,36 +120,29 @@ func (b *batch) arguments(p *userProcedure, args []argument) (map[string]*variab
 		if given < 0 && i < len(args) && args[i].name == "" {
 			given = i
 		}
-		value, err := any(nil), error(nil)
 		switch {
 		case given >= 0:
-			value = args[given].value
+			v.value = convert(args[given].value, v.typ)
 		case d.Init != nil:
-			value, err = b.value(d.Init)
+			v.value = convert(b.value(d.Init), v.typ)
 		default:
-			err = tsql.Errorf(201, 0, "Procedure or function '%s' expects parameter '%s', which was not supplied.", p.name, d.Name)
-		}
-		if err == nil {
-			v.value, err = convert(value, v.typ)
-		}
-		if err != nil {
-			return nil, err
+			panic(tsql.Errorf(201, 0, "Procedure or function '%s' expects parameter '%s', which was not supplied.", p.name, d.Name))
 		}
 	}
-	return vars, p.checkArguments(args)
+	p.checkArguments(args)
+	return vars
 }
 
-func (p *userProcedure) checkArguments(args []argument) error {
+func (p *userProcedure) checkArguments(args []argument) {
 	if len(args) > len(p.def.Parameters) {
-		return tsql.Errorf(8144, 0, "Procedure or function %s has too many arguments specified.", p.name)
+		panic(tsql.Errorf(8144, 0, "Procedure or function %s has too many arguments specified.", p.name))
 	}
 	for _, a := range args {
 		known := func(d tsql.Declaration) bool { return d.Name == a.name }
 		if a.name != "" && !slices.ContainsFunc(p.def.Parameters, known) {
-			return tsql.Errorf(8145, 0, "%s is not a parameter for procedure %s.", a.name, p.name)
+			panic(tsql.Errorf(8145, 0, "%s is not a parameter for procedure %s.", a.name, p.name))
 		}
 	}
-	return nil
 }
 
 func (db *database) sortedProcedures() []*userProcedure {

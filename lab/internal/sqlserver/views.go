@@ -58,11 +58,7 @@ func parseViewColumn(view, text string) viewColumn {
 	if err != nil || !ok {
 		panic(fmt.Sprintf("the view %s has a column without a type: %s", view, text))
 	}
-	resolved, failure := resolveType(typ, 1)
-	if failure != nil {
-		panic(failure)
-	}
-	return viewColumn{column: column{name: name, typ: resolved, nullable: nullable}, since: since}
+	return viewColumn{column: column{name: name, typ: resolveType(typ, 1), nullable: nullable}, since: since}
 }
 
 func (v *view) columns(inst *Instance) []column {
@@ -109,9 +105,9 @@ func cell(view string, c column, value any) any {
 	case tds.Type:
 		panic("a view holds a type")
 	}
-	v, err := convert(value, c.typ)
-	if err != nil || v == nil && !c.nullable {
-		panic(fmt.Sprintf("%s.%s cannot hold %v: %v", view, c.name, value, err))
+	v := convert(value, c.typ)
+	if v == nil && !c.nullable {
+		panic(fmt.Sprintf("%s.%s cannot hold %v", view, c.name, value))
 	}
 	return v
 }

@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -85,7 +86,7 @@ func filegroups(v *viewContext) []viewRow {
 func databaseFiles(v *viewContext) []viewRow {
 	var out []viewRow
 	for n, f := range v.db.files {
-		row := viewRow{"file_id": n + 1, "type": 0, "type_desc": "ROWS", "name": f.Name, "state_desc": "ONLINE", "size": fileKB(f) / 8,
+		row := viewRow{"file_id": n + 1, "type": 0, "type_desc": "ROWS", "name": f.Name, "state_desc": "ONLINE", "size": cmp.Or(f.SizeKB, newFileKB) / 8,
 			"max_size": -1, "growth": 8192}
 		switch {
 		case f.Log:

@@ -31,7 +31,6 @@ type Writer struct {
 	failed      bool  // an error since the last Done
 	fatal       bool  // the connection must end after the response
 	rows        int64
-	status      int32
 	outputs     []Param
 	err         error
 }
@@ -163,9 +162,6 @@ func (w *Writer) Database(now, before string) {
 	w.token(func(b []byte) []byte { return appendEnvText(b, envDatabase, now, before) })
 }
 
-// ReturnStatus sets what a procedure returns; 0 unless called.
-func (w *Writer) ReturnStatus(status int32) { w.status = status }
-
 // Output sets an output parameter of a procedure.
 func (w *Writer) Output(p Param) {
 	if err := checkType(p.Type); err != nil {
@@ -197,13 +193,13 @@ func (w *Writer) endCall(last bool) {
 		w.settle()
 	}
 	w.token(func(b []byte) []byte {
-		b = append(b, tokenReturnStatus, byte(w.status), byte(w.status>>8), byte(w.status>>16), byte(w.status>>24))
+		b = append(b, tokenReturnStatus, 0, 0, 0, 0)
 		for i, p := range w.outputs {
 			b = w.appendOutput(b, i, p)
 		}
 		return b
 	})
-	w.outputs, w.status = nil, 0
+	w.outputs = nil
 	if !last && w.Err() == nil {
 		w.out.write(appendDone(nil, tokenDoneProc, w.errorBit()|doneMore, 0, 0))
 		w.failed = false

@@ -65,14 +65,13 @@ func TestTheEndOfACall(t *testing.T) {
 	s := &script{call: func(_ context.Context, _ string, _ []Param, w *Writer) {
 		w.Done(Done{Count: 3, HasCount: true, Command: CommandDelete})
 		w.Info(Message{Number: 3612})
-		w.ReturnStatus(-6)
 		w.Output(Param{Name: "@o", Type: Type{Kind: KindInt32}, Value: int64(1), Output: true})
 	}}
 	server, _ := start(t, s, Options{})
 	c := login(t, server)
 	request := appendText(bytes.Clone(headers), "dbo.p")
 	c.send(packetRPC, append(request, 0, 0))
-	want := done(0xFF, 0x11, 0xC4, 3) + info(3612) + "79faffffff" +
+	want := done(0xFF, 0x11, 0xC4, 3) + info(3612) + "7900000000" +
 		"ac0000" + "0240006f00" + "01" + "00000000" + "0000" + "2604" + "0401000000" + done(0xFE, 0, 0, 0)
 	if got := hex.EncodeToString(c.receive()); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)

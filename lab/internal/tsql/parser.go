@@ -24,11 +24,8 @@ func Parse(text string) ([]Statement, *Error) {
 	}
 	p := &parser{text: text, tokens: tokens}
 	var out []Statement
-	failure := p.catch(func() { out = p.statements() })
-	if failure != nil {
-		return nil, failure
-	}
-	return out, nil
+	err = Catch(func() { out = p.statements() })
+	return out, err
 }
 
 // ParseType reads a data type, as in a parameter declaration.
@@ -39,11 +36,11 @@ func ParseType(text string) (TypeName, *Error) {
 	}
 	p := &parser{text: text, tokens: tokens}
 	var out TypeName
-	return out, p.catch(func() { out = p.typeName() })
+	return out, Catch(func() { out = p.typeName() })
 }
 
-// catch runs a piece of the parser; its functions return errors by panicking with *Error.
-func (p *parser) catch(run func()) (err *Error) {
+// Catch runs a piece of the parser, or of a statement, whose functions return errors by panicking with *Error.
+func Catch(run func()) (err *Error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
