@@ -84,25 +84,20 @@ def test_doctor_asks_a_machine_what_a_study_needs_of_it() -> None:
     assert asked.code == (4 if "FAIL" in states.values() else 0)
 
 
-def test_without_an_ssh_client_that_is_what_is_said(tmp_path: Path) -> None:
-    """Not that nobody can become root there: nothing was asked of the machine."""
+@pytest.mark.parametrize(
+    ("reached_by", "why"),
+    [("ansible_ssh_executable: /nowhere/ssh", "ssh is not installed"), ("ansible_port: 1", "")],
+    ids=["without SSH", "refused"],
+)
+def test_a_machine_that_is_not_reached_ends_the_run_before_anything_starts(
+    tmp_path: Path, reached_by: str, why: str
+) -> None:
+    """The sentence has its name and why: not that nobody can become root there."""
     study, inventory = tmp_path / "away.yml", tmp_path / "hosts.yml"
     study.write_text(STUDY.format(folder=tmp_path).replace("localhost", "away"), encoding="utf-8")
-    without = UNREACHABLE.replace("ansible_port: 1", f"ansible_ssh_executable: {tmp_path}/none")
-    inventory.write_text(without, encoding="utf-8")
+    inventory.write_text(UNREACHABLE.replace("ansible_port: 1", reached_by), encoding="utf-8")
 
     ran = vnuma("run", study, "-i", inventory)
 
     assert ran.code == 4
-    assert "away cannot be reached by Ansible: ssh is not installed" in ran.text
-
-
-def test_a_refused_connection_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:
-    """A machine that SSH does not reach ends the run with its name and what SSH said."""
-    study, inventory = tmp_path / "away.yml", tmp_path / "hosts.yml"
-    study.write_text(STUDY.format(folder=tmp_path).replace("localhost", "away"), encoding="utf-8")
-    inventory.write_text(UNREACHABLE, encoding="utf-8")
-
-    ran = vnuma("run", study, "-i", inventory)
-
-    assert ran.code == 4
+    assert f"away cannot be reached by Ansible: {why}" in ran.text

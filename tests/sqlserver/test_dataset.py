@@ -111,7 +111,7 @@ def test_a_foreign_database_is_neither_written_nor_dropped(connection: pyodbc.Co
 @pytest.mark.parametrize("name", ["master", "MSDB", "tempdb", "model"])
 def test_system_databases_are_refused(connection: pyodbc.Connection, name: str) -> None:
     """Whatever they may contain."""
-    with pytest.raises(ForeignDatabase):
+    with pytest.raises(ForeignDatabase, match="system database"):
         dataset.drop(connection, name)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -140,17 +142,21 @@ def test_a_vm_that_goes_off_before_it_is_asked_is_off(lab: LabFactory, login: Lo
     assert read_vm(session, ref).power is Power.OFF
 
 
+def at_the_second_look(act: Callable[[], None]) -> Callable[[], None]:
+    """A fence that acts when it is asked for the second time."""
+    looks = count(1)
+    return lambda: act() if next(looks) == 2 else None
+
+
 def test_a_vm_that_goes_off_before_the_hard_power_off_is_off(lab: LabFactory, login: Login) -> None:
     """The same holds for a VM that goes off just before it would be powered off the hard way."""
     session, ref = start(lab, login, faults=[fault("shutdown_never")])
-    looks: list[None] = []
 
-    def pull_the_plug_at_the_second_look() -> None:
-        looks.append(None)
-        if len(looks) == 2:
-            wait_for_task(session, ref.PowerOffVM_Task(), LONG_S, "sql16 was not powered off")
+    def pull_the_plug() -> None:
+        wait_for_task(session, ref.PowerOffVM_Task(), LONG_S, "sql16 was not powered off")
 
-    shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=pull_the_plug_at_the_second_look)
+    fence = at_the_second_look(pull_the_plug)
+    shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=fence)
     assert read_vm(session, ref).power is Power.OFF
 
 
@@ -165,15 +171,9 @@ def test_a_fence_stops_the_shutdown(lab: LabFactory, login: Login) -> None:
 def test_a_fence_stops_the_hard_power_off(lab: LabFactory, login: Login) -> None:
     """The lease is looked at again before a hard power-off, which comes much later."""
     session, ref = start(lab, login, faults=[fault("shutdown_never")])
-    looks: list[None] = []
-
-    def lost_at_the_second_look() -> None:
-        looks.append(None)
-        if len(looks) == 2:
-            lost_lease()
-
+    fence = at_the_second_look(lost_lease)
     with pytest.raises(LeaseLost):
-        shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=lost_at_the_second_look)
+        shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=fence)
     assert read_vm(session, ref).power is Power.ON
 
 

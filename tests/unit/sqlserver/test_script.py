@@ -12,16 +12,21 @@ from vnuma.workloads.sql_script.workload import batches, replaced
 BATCH = st.text(alphabet="abc '\n;-", min_size=1).filter(lambda text: bool(text.strip()))
 
 
-def test_lines_that_say_go_end_batches() -> None:
-    """In any case, with a count or a comment; a GO inside a line is a word like any other."""
-    script = "SELECT 1 AS go\ngo\n  GO 2 \nSELECT 2;\nGo -- next\n\nSELECT 3 GO\n"
-
-    assert list(batches(script)) == ["SELECT 1 AS go", "SELECT 2;", "SELECT 3 GO"]
-
-
-def test_a_count_repeats_the_batch_before_it() -> None:
-    """As in sqlcmd: GO 3 runs it three times."""
-    assert list(batches("INSERT t VALUES (1)\nGO 3\nSELECT 1")) == ["INSERT t VALUES (1)"] * 3 + ["SELECT 1"]
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (
+            "SELECT 1 AS go\ngo\n  GO 2 \nSELECT 2;\nGo -- next\n\nSELECT 3 GO\n",
+            ["SELECT 1 AS go", "SELECT 2;", "SELECT 3 GO"],
+        ),
+        ("INSERT t VALUES (1)\nGO 3\nSELECT 1", ["INSERT t VALUES (1)"] * 3 + ["SELECT 1"]),
+        ("\ufeffSELECT 1\r\nGO\r\nSELECT 2\r\nGO 2\r\n", ["SELECT 1", "SELECT 2", "SELECT 2"]),
+    ],
+    ids=["any case", "count", "Windows"],
+)
+def test_lines_that_say_go_end_batches(script: str, expected: list[str]) -> None:
+    """With a count they repeat it, as in sqlcmd. A GO inside a line is a word like any other."""
+    assert list(batches(script)) == expected
 
 
 @given(parts=st.lists(BATCH, min_size=1))
@@ -41,10 +46,3 @@ def test_a_variable_without_a_value_is_refused() -> None:
     """Sent unchanged it would be an obscure syntax error."""
     with pytest.raises(InputError):
         replaced("SELECT $(size)", {})
-
-
-def test_a_script_from_windows_is_split_as_any_other() -> None:
-    """Carriage returns end lines too, and a byte-order mark is not part of the first batch."""
-    script = "\ufeffSELECT 1\r\nGO\r\nSELECT 2\r\nGO 2\r\n"
-
-    assert list(batches(script)) == ["SELECT 1", "SELECT 2", "SELECT 2"]
