@@ -64,9 +64,12 @@ def kept(sample: Sample) -> str:
 
 @pytest.mark.parametrize("blocks", [1, pytest.param(6, marks=pytest.mark.long)])
 def test_pgbench_is_measured_in_the_shape_of_each_arm(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster, blocks: int
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster, blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the lab's vSphere, from start to verdicts: real transactions, each arm's nodes, the VM as before."""
+    """On the lab's vSphere, from start to verdicts: real transactions, each arm's nodes, the VM as before.
+
+    The run's archive is read without trying the study's expression.
+    """
     machine = {"name": "linux16", "vm": "linux16", "real": ["pgbench", "psql"]}
     running = lab({**SHAPED, "machines": [machine]})
     inventory, url = write_machines(tmp_path, running), postgresql.new_database()
@@ -105,6 +108,14 @@ def test_pgbench_is_measured_in_the_shape_of_each_arm(
     assert settings_now(running, "linux16") == before
     with pytest.raises(psycopg.errors.UndefinedTable):
         postgresql.execute(url, "SELECT FROM pgbench_history")
+    assert vnuma("export", "latest", "-o", tmp_path / "bench.vnuma.zip").code == 0
+
+    def read(self: Figure, output: str) -> float:
+        raise AssertionError(f"{self.regex} of an archive was tried on {output}")
+
+    monkeypatch.setattr(Figure, "read", read)
+    archived = load_run(*open_archive(tmp_path / "bench.vnuma.zip"))
+    assert document(archived)["analyses"][0]["sizes"][0]["arms"] == [reference, other]
 
 
 @HERE
@@ -178,10 +189,9 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
 
 
 @HERE
-def test_a_program_on_a_client_measures_the_guest(
-    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By Ansible's connection to the client. Its archive is read without trying the study's expression."""
+@pytest.mark.long
+def test_a_program_on_a_client_measures_the_guest(tmp_path: Path, lab: LabFactory) -> None:
+    """By Ansible's connection to the client."""
     running = lab({"name": "two", "vms": [], "machines": [{"name": "guest"}, {"name": "driver"}]})
     inventory = write_machines(tmp_path, running)
 
@@ -191,14 +201,6 @@ def test_a_program_on_a_client_measures_the_guest(
 
     assert ran.code == 0, ran.text
     assert [one.value for one in samples()] == [5.0]
-    assert vnuma("export", "latest", "-o", tmp_path / "bench.vnuma.zip").code == 0
-
-    def read(self: Figure, output: str) -> float:
-        raise AssertionError(f"{self.regex} of an archive was tried on {output}")
-
-    monkeypatch.setattr(Figure, "read", read)
-    archived = load_run(*open_archive(tmp_path / "bench.vnuma.zip"))
-    assert document(archived)["analyses"][0]["sizes"][0]["arms"][0]["median"] == 5.0
 
 
 @pytest.mark.parametrize("left", [[], pytest.param(["--vm-only"], marks=pytest.mark.long)])
@@ -229,22 +231,21 @@ def test_a_client_loads_a_guest_that_its_sql_server_shows(
         vm="sql16",
         vcpus=16,
         reference="2x8",
-        arms=["2x8", "1x16"],
+        arms=["2x8"],
         all_arms={"affinity": "physical_cores", "memory_reservation": "locked"},
         quiet={"for_s": 0},
         power={"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": 60},
     )
     before = settings_now(running, "sql16")
 
-    planned = vnuma("plan", bench, "-i", inventory)
     ran = vnuma("run", bench, "-i", inventory)
 
-    assert (planned.code, ran.code) == (0, 7), ran.text
+    assert ran.code == 7, ran.text
     store = open_store(store_url())
     loaded = load_run(store, "latest")
     (vm,) = loaded.vms
-    assert {one.arm: nodes_of(one) for one in loaded.attempts_of(vm, Outcome.VALID)} == {"2x8": 2, "1x16": 1}
-    assert [(one.value, kept(one)) for one in samples()] == [(5.0, "made\ntps = 5\n")] * 2
+    assert {one.arm: nodes_of(one) for one in loaded.attempts_of(vm, Outcome.VALID)} == {"2x8": 2}
+    assert [(one.value, kept(one)) for one in samples()] == [(5.0, "made\ntps = 5\n")]
     with store.read() as connection:
         written = list(lines(connection, loaded.run.id))
     assert DATABASE not in {edit["setting"] for line in written for edit in line.change}

@@ -29,17 +29,22 @@ SIZE = 16
 FILE_KB = SIZE * 1_000_000 // 1024
 
 
+def asked_as(guest: Guest, *users: str) -> Answers:
+    """The guest's description for each of these users, in one play."""
+    if not has_sudo():
+        pytest.skip("no sudo for the emulated guest")
+    return run_on(users, guest.inventory, linux_question("/data"))
+
+
 @pytest.fixture(scope="module")
 def answers(guest: Guest) -> Answers:
-    """The guest's description for each of its users, in one play."""
-    return run_on(
-        ["emulated", "sudoer", "asked", "forgetful", "plain"], guest.inventory, linux_question("/data")
-    )
+    """Sudo asks both for a password, which the inventory has of the first alone."""
+    return asked_as(guest, "asked", "forgetful")
 
 
 def test_every_node_is_seen_and_the_guest_is_known_as_emulated(answers: Answers) -> None:
-    """Every node with its CPUs and memory; figures will be marked."""
-    machine = facts_of("emulated", answers["emulated"])
+    """Every node with its CPUs and memory, by a user who becomes root; figures will be marked."""
+    machine = facts_of("asked", answers["asked"])
 
     assert [node.cpus for node in machine.nodes] == [(0, 1), (2,)]
     assert all(node.memory_mb > 200 and node.free_mb > 100 for node in machine.nodes)
@@ -50,24 +55,27 @@ def test_every_node_is_seen_and_the_guest_is_known_as_emulated(answers: Answers)
     assert machine.may_write
 
 
-@pytest.mark.parametrize(("user", "words"), [("sudoer", None), ("asked", None), ("forgetful", "password")])
-def test_an_ordinary_user_becomes_root_by_sudo(answers: Answers, user: str, words: str | None) -> None:
-    """Without a password, or with the inventory's; one that is missing is one sentence."""
-    _need_sudo()
-    if words is None:
-        assert facts_of(user, answers[user]).is_root
-        return
-    with pytest.raises(PreflightBlocked, match=f"{user}: Ansible cannot become root there: .*{words}"):
-        facts_of(user, answers[user])
-
-
-def test_a_user_without_sudo_is_refused_in_a_sentence(answers: Answers) -> None:
+def test_a_password_of_sudo_that_is_missing_is_one_sentence(answers: Answers) -> None:
     """Nothing is asked of the guest as an ordinary user."""
-    _need_sudo()
+    with pytest.raises(PreflightBlocked, match=r"forgetful: .*password"):
+        facts_of("forgetful", answers["forgetful"])
+
+
+@pytest.fixture(scope="module")
+def others(guest: Guest) -> Answers:
+    """One whom sudo asks for no password, and one without sudo."""
+    return asked_as(guest, "sudoer", "plain")
+
+
+@pytest.mark.long
+def test_sudo_may_need_no_password_or_refuse_the_user(others: Answers) -> None:
+    """The first becomes root; the second is refused in a sentence."""
+    assert facts_of("sudoer", others["sudoer"]).is_root
     with pytest.raises(PreflightBlocked):
-        facts_of("plain", answers["plain"])
+        facts_of("plain", others["plain"])
 
 
+@pytest.mark.long
 def test_the_cache_is_dropped_before_the_file_is_read_in(guest: Guest) -> None:
     """FilePages fall by the whole file and grow by it again; a read back takes from memory and moves none."""
     path = scripts.file_name("/data", SIZE)
@@ -147,8 +155,3 @@ def test_a_pass_whose_pages_lie_elsewhere_counts_for_nothing(guest: Guest, tmp_p
     assert ran.code == 6, ran.text
     (machine,) = json.loads(vnuma("results", "--format", "json").out)["attempts_not_counted"]
     assert {one["reason"] for one in machine["attempts"]} == {"placement_not_proven"}
-
-
-def _need_sudo() -> None:
-    if not has_sudo():
-        pytest.skip("no sudo for the emulated guest")

@@ -57,6 +57,7 @@ def arms(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     }
 
 
+@pytest.mark.long
 def test_a_block_of_the_shipped_study_has_the_published_figures(tmp_path: Path, lab: LabFactory) -> None:
     """6.0 and 4.9 GB/s next to ours, all marked simulated; nothing remains on the machine."""
     running = lab("closson2009")

@@ -27,6 +27,7 @@ UNREACHABLE = "all: {hosts: {away: {ansible_host: 127.0.0.1, ansible_port: 1, an
 
 
 @ROOT
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("numactl") is None, reason="numactl is not installed")
 def test_a_study_of_this_machine_runs_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """Its cells are valid, an arm that one node cannot have is left out aloud, the file is gone."""

@@ -82,14 +82,23 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 QUIET = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--no-sandbox", "--disable-gpu", "--disable-software-rasterizer", "--disable-gpu-compositing"),
+    *("--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
 
 
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """The machine's Chromium or Chrome, in which a test's pages are closed after it: they would go on."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The machine's Chromium or Chrome."""
+def chromium() -> Iterator[Browser]:
+    """It, for the tests of a module."""
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("no Chromium or Chrome on this machine")

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.build import Story, build, study_text
+from tests.report.build import Story, store_of, study_text
 from tests.report.pages import Outline
 from tests.report.serving import asked, serving
 from tests.support.cli import vnuma_here
-from tests.support.stores import new_store
 from vnuma.errors import InputError
 from vnuma.report.tables.history import study_history
 from vnuma.store.open import Store
@@ -23,10 +22,8 @@ TEXT = study_text(sizes="500", forms="client")
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """Two runs on ESXi 6.0, one after an update."""
-    store = new_store(tmp_path / "vnuma.db")
-    for release in ("6.0.0 build 5050593", "6.0.0 build 5050593", "6.0.0 build 9239799"):
-        build(store, Story(text=TEXT, esxi=release))
-    return store
+    releases = ("6.0.0 build 5050593", "6.0.0 build 5050593", "6.0.0 build 9239799")
+    return store_of(tmp_path / "vnuma.db", *(Story(text=TEXT, esxi=release) for release in releases))
 
 
 def test_a_change_around_a_run_is_marked(store: Store) -> None:

@@ -73,7 +73,7 @@ def answered(page: Page) -> str:
     return page.locator("h2.sentence").first.inner_text()
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [400, pytest.param(1280, marks=pytest.mark.long)])
 def test_the_page_answers_while_one_types(browser: Browser, address: str, width: int) -> None:
     """By keyboard; what is typed is in the address, and whoever opens that gets the same answer."""
     page, requests, complaints = opened(browser, address, width)

@@ -8,8 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.report.build import Story, build, study_text
-from tests.support.stores import new_store
+from tests.report.build import Story, store_of, study_text
 from vnuma.report.archive.write import export_run
 from vnuma.report.model.model import load_run
 
@@ -55,20 +54,20 @@ def ended(tmp_path: Path, *verbs: tuple[str, ...]) -> list[tuple[int, str]]:
 
 def test_what_only_reads_needs_no_unix(tmp_path: Path) -> None:
     """On a store, an archive of a run, files and descriptions."""
-    store = new_store(tmp_path / "vnuma.db")
-    for _ in range(2):
-        build(store, Story(text=study_text(sizes="500", forms="client")))
+    story = Story(text=study_text(sizes="500", forms="client"))
+    store = store_of(tmp_path / "vnuma.db", story, story)
+    (tmp_path / "fixed.yml").write_text(story.text, encoding="utf-8")
     export_run(store, load_run(store, "1"), tmp_path / "quick.1.vnuma.zip")
     (tmp_path / "coreinfo.txt").write_text(COREINFO, encoding="utf-8")
     (tmp_path / "vm.vmx").write_text('numvcpus = "16"\nmemSize = "65536"\n', encoding="utf-8")
-    stored, quick = ("--store", f"sqlite:///{tmp_path}/vnuma.db"), str(ROOT / "studies/quick.yml")
+    stored = ("--store", f"sqlite:///{tmp_path}/vnuma.db")
     verbs = (
         ("predict", *HOST, "--cores-per-socket", "8"),
         ("advise", *HOST, "-o", "page.pdf"),
         ("check", "--design", "vm.vmx", "--host-nodes", "2x16/96@8.0", "-o", "check.html"),
         ("check", "--explain", "T14"),
         ("evidence", "coreinfo.txt"),
-        ("power", quick, "--effect", "1%"),
+        ("power", "fixed.yml", "--effect", "1%"),
         ("reanalyse", str(ROOT / "studies/published/dakic2019.csv")),
         ("status", *stored),
         ("results", "latest", *stored),
