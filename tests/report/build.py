@@ -243,7 +243,6 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
         change=[{"setting": "numCoresPerSocket", "before": 4, "after": arm.topology.cores_per_socket}],
         predicted={name: getattr(prediction, name) for name in PREDICTED},
     )
-    attempts.save_effective(conn, attempt, token, effective_document(arm.topology.sockets, prediction))
     plan = {
         **{"query_hash": "0x1", "query_plan_hash": "0x1", "degree_of_parallelism": 1},
         **{"execution_modes": ["Row"], "operators": [], "spools": [], "xml": "<ShowPlanXML/>"},
@@ -255,7 +254,7 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
         "memory": {"xtp_pages_kb": {"0": 40_960}},
         **({"workload": dict(story.verified)} if story.verified else {}),
     }
-    facts.add_attempt_facts(conn, attempt, token, seen)
+    attempts.save_effective(conn, attempt, token, effective_document(arm.topology.sockets, prediction), seen)
     samples.add_samples(conn, attempt, token, list(_samples(study, story, claim)))
     attempts.finish(conn, attempt, token, Outcome.VALID)
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
-from vnuma.store.leases import check_attempt, ownership
+from vnuma.store.leases import OWNER, check_attempt
 from vnuma.store.rows import Fact
 from vnuma.store.tables import record_of, utc_now
 
@@ -42,7 +42,7 @@ def add_attempt_facts(conn: Connection, attempt_id: int, token: int, scopes: Sco
 
 def add_late_facts(conn: Connection, attempt_id: int, scope: str, values: Mapping[str, object]) -> None:
     """Store late evidence about an ended attempt; it no longer affects the outcome."""
-    owner = conn.execute(ownership(attempt_id)).one()
+    owner = conn.execute(OWNER, {"attempt": attempt_id}).one()
     _add(conn, {scope: values}, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from vnuma.errors import LeaseLost, StoreError, VmHeld
@@ -95,7 +95,7 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
 
     Raises LeaseLost for an outdated token, StoreError for an unknown or ended attempt.
     """
-    row = conn.execute(kept(ownership(attempt_id))).one_or_none()
+    row = conn.execute(_KEPT_OWNER, {"attempt": attempt_id}).one_or_none()
     if row is None:
         raise StoreError(
             f"The store has no attempt {attempt_id} on a leased VM.", fix="vnuma status lists the runs."
@@ -111,20 +111,21 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
     return AttemptOwner(row.run_id, row.vm_id, row.cell_id, row.step, row.step_at, row.timings_json or {})
 
 
-def ownership(attempt_id: int) -> Select[*tuple[Any, ...]]:
-    """The query for an attempt's owner, and whether it is still open."""
-    attempt = tables.attempt.c
-    return (
-        select(
-            *(attempt.token, attempt.ended_at, attempt.outcome),
-            *(attempt.step, attempt.step_at, attempt.timings_json),
-            *(_vm.vm_key, _vm.name),
-            *(tables.cell.c.vm_id, tables.cell.c.run_id, tables.cell.c.id.label("cell_id")),
-        )
-        .join(tables.cell, tables.cell.c.id == attempt.cell_id)
-        .join(tables.vm, _vm.id == tables.cell.c.vm_id)
-        .where(attempt.id == attempt_id)
+_attempt = tables.attempt.c
+OWNER = (
+    select(
+        *(_attempt.token, _attempt.ended_at, _attempt.outcome),
+        *(_attempt.step, _attempt.step_at, _attempt.timings_json),
+        *(_vm.vm_key, _vm.name),
+        *(tables.cell.c.vm_id, tables.cell.c.run_id, tables.cell.c.id.label("cell_id")),
     )
+    .join(tables.cell, tables.cell.c.id == _attempt.cell_id)
+    .join(tables.vm, _vm.id == tables.cell.c.vm_id)
+    .where(_attempt.id == bindparam("attempt"))
+)
+"""The query for the owner of the attempt `attempt`, and whether it is still open."""
+_KEPT_OWNER = kept(OWNER)
+"""Made once: a step asks it several times."""
 
 
 def release_lease(conn: Connection, vm_key: str, token: int) -> None:
@@ -223,6 +224,7 @@ _COLUMNS = (
     func.coalesce(_CORRECTED, _vm.baseline_json).label("baseline"),
 )
 VM_ROW = select(*_COLUMNS)
+_KEPT_VM = kept(VM_ROW.where(_vm.id == bindparam("vm")))
 
 
 def add_vm(
@@ -257,7 +259,7 @@ def get_vm(conn: Connection, vm_id: int) -> Vm:
 
 def leased_vm(conn: Connection, vm_id: int, token: int) -> Vm:
     """The VM, whose `token` stays current in this transaction. Raises LeaseLost and StoreError."""
-    row = conn.execute(kept(VM_ROW.where(_vm.id == vm_id))).one_or_none()
+    row = conn.execute(_KEPT_VM, {"vm": vm_id}).one_or_none()
     if row is None:
         raise lease_lost(get_vm(conn, vm_id).name)
     if not is_kept(row, token):

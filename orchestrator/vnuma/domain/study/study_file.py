@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import product
 from math import prod
 from operator import getitem
@@ -462,8 +462,9 @@ DEEPEST = 40
 """Limits for a study file: the largest so far has 400 values on 6 levels."""
 
 
+@lru_cache(maxsize=64)
 def parse_study(text: str, file: str) -> Study:
-    """Read a study from YAML text; `file` is its name in messages.
+    """Read a study from YAML text; `file` is its name in messages. A text is read once in a process.
 
     Raises InputError with every problem, each with file and line.
     """

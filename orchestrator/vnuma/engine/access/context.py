@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -121,12 +120,12 @@ def _own_study(run: Run, stored: StoredStudy) -> Study:
     private = Private.read()
     if private and private.study and private.study != stored.digest:
         raise study_altered(run)
-    return _parsed(stored.yaml, run.name)
+    return parse_study(stored.yaml, f"study of {run.name}")
 
 
 def study_of(connection: Connection, run: Run) -> Study:
     """The study as stored with the run."""
-    return _parsed(runs.get_study(connection, run.study_id).yaml, run.name)
+    return parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
 
 
 def digest_of(connection: Connection, run: Run, study: Study) -> str:
@@ -152,11 +151,6 @@ _kept_stores: dict[str, Store] = {}
 def keep_store(url: str) -> None:
     """Open a store once for this process and its forks, which share no connection."""
     _kept_stores[url] = open_store(url)
-
-
-@lru_cache(maxsize=64)
-def _parsed(text: str, run: str) -> Study:
-    return parse_study(text, f"study of {run}")
 
 
 def vm_of_run(store: Store, run: Run, target: Target) -> Vm:
