@@ -57,7 +57,7 @@ def test_every_node_is_seen_and_the_guest_is_known_as_emulated(answers: Answers)
 
 def test_a_password_of_sudo_that_is_missing_is_one_sentence(answers: Answers) -> None:
     """Nothing is asked of the guest as an ordinary user."""
-    with pytest.raises(PreflightBlocked, match=r"forgetful: .*password"):
+    with pytest.raises(PreflightBlocked, match=r"forgetful: Ansible cannot become root there: .*password"):
         facts_of("forgetful", answers["forgetful"])
 
 
