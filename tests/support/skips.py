@@ -11,9 +11,9 @@ SKIPPED_IN_CI = {
     "no recordings of real servers here": "they are other people's data, and in no repository",
     "sshd does not run unprivileged here": "depends on the kernel that CI's container gets",
     "no PID namespace can be made here": "as above",
+    "no small file system can be mounted here": "as above",
     "no collection here": "from Ansible Galaxy; the nightly workflow installs both",
     "no Terraform with its vSphere provider here": "two programs that nothing else needs",
-    "no small file system can be mounted here": "as above",
 }
 """The first words of a skip's reason, and why CI cannot do without it."""
 
