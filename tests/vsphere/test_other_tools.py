@@ -116,7 +116,11 @@ def changed(play: Path, collection: str) -> int:
 
 
 CONFIGURATION = """
-terraform { required_providers { vsphere = { source = "vmware/vsphere" } } }
+terraform {
+  required_providers {
+    vsphere = { source = "vmware/vsphere" }
+  }
+}
 provider "vsphere" { allow_unverified_ssl = true }
 data "vsphere_datacenter" "dc" { name = "DC0" }
 data "vsphere_compute_cluster" "prod" {
@@ -132,26 +136,26 @@ data "vsphere_network" "net" {
   datacenter_id = data.vsphere_datacenter.dc.id
 }
 variable "cores" { type = number }
-resource "vsphere_virtual_machine" "made" {
-  name                       = "made"
+resource "vsphere_virtual_machine" "existing" {
+  name                       = "existing"
   resource_pool_id           = data.vsphere_compute_cluster.prod.resource_pool_id
   datastore_id               = data.vsphere_datastore.local.id
   num_cpus                   = 16
   num_cores_per_socket       = var.cores
   memory                     = 65536
   guest_id                   = "windows2019srvNext_64Guest"
-  extra_config               = { "numa.vcpu.maxPerVirtualNode" = "8" }
+  extra_config               = { "numa.vcpu.maxPerVirtualNode" = var.cores }
   wait_for_guest_net_timeout = 0
   network_interface { network_id = data.vsphere_network.net.id }
   disk {
-    label = "disk0"
+    label = "disk-202-0"
     size  = 40
   }
 }
 """
 
 
-def test_terraform_makes_and_changes_a_vm_and_then_plans_nothing(lab: LabFactory, tmp_path: Path) -> None:
+def test_terraform_changes_a_vm_and_then_plans_nothing(lab: LabFactory, tmp_path: Path) -> None:
     """With `-detailed-exitcode`, a plan without changes ends with 0 and one with changes with 2."""
     program = shutil.which("tofu") or shutil.which("terraform")
     provider = shutil.which("terraform-provider-vsphere")
@@ -159,9 +163,9 @@ def test_terraform_makes_and_changes_a_vm_and_then_plans_nothing(lab: LabFactory
         pytest.skip("no Terraform with its vSphere provider here")
     running = lab(yaml.safe_load(SCENARIO.read_text()))
     (tmp_path / "main.tf").write_text(CONFIGURATION)
-    (tmp_path / "rc").write_text(
-        f'provider_installation {{ dev_overrides = {{ "vmware/vsphere" = "{Path(provider).parent}" }} }}'
-    )
+    folder = Path(provider).parent
+    place = f'provider_installation {{\n dev_overrides {{\n "vmware/vsphere" = "{folder}"\n }}\n}}\n'
+    (tmp_path / "rc").write_text(place)
     end = running.vcenter
     outside = os.environ | {
         "TF_CLI_CONFIG_FILE": str(tmp_path / "rc"),
@@ -183,8 +187,11 @@ def test_terraform_makes_and_changes_a_vm_and_then_plans_nothing(lab: LabFactory
         assert ran.returncode in (0, 2), ran.stdout + ran.stderr
         return ran.returncode
 
-    for cores in (16, 8):
+    terraform("import", 16, "vsphere_virtual_machine.existing", "/DC0/vm/existing")
+    for cores in (8, 4):
         assert terraform("plan", cores, "-detailed-exitcode") == 2
         assert terraform("apply", cores, "-auto-approve") == 0
         assert terraform("plan", cores, "-detailed-exitcode") == 0
-        assert settings_now(running, "made")["cores_per_socket"] == cores
+        now = settings_now(running, "existing")
+        assert now["cores_per_socket"] == cores
+        assert now["keys"]["numa.vcpu.maxPerVirtualNode"] == str(cores)

@@ -411,6 +411,9 @@ var releaseDefaults = []releaseDefault{
 	{vnuma.Release{Major: 6, Minor: 0}, 11, "2494585"},
 }
 
+// NewestHardware is the newest virtual hardware version of a release's first edition.
+func NewestHardware(release vnuma.Release) int { return defaultsOf(release).hardware }
+
 func defaultsOf(release vnuma.Release) releaseDefault {
 	for _, candidate := range releaseDefaults {
 		if release.AtLeast(candidate.release.Major, candidate.release.Minor) {

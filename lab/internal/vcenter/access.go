@@ -62,12 +62,27 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 	if fault := s.refused(method); fault != nil {
 		return nil, fault
 	}
-	if req, ok := method.Body.(*types.RetrievePropertiesEx); ok && req.Options.MaxObjects == 0 {
-		req.Options.MaxObjects = page
+	if req, ok := method.Body.(*types.RetrievePropertiesEx); ok {
+		if req.Options.MaxObjects == 0 {
+			req.Options.MaxObjects = page
+		}
+		s.findByBaseType(req.SpecSet)
 	}
 	s.substitute(ctx, method.This)
 	s.running.began(ctx, method.This)
 	return nil, nil
+}
+
+// findByBaseType lets requests call a cluster a ComputeResource, as Terraform's provider does: a vCenter knows its objects by
+// their value alone.
+func (s *Server) findByBaseType(specs []types.PropertyFilterSpec) {
+	for _, spec := range specs {
+		for i := range spec.ObjectSet {
+			if ref := &spec.ObjectSet[i].Obj; ref.Type == "ComputeResource" && s.registry.Get(*ref) == nil {
+				ref.Type = "ClusterComputeResource"
+			}
+		}
+	}
 }
 
 // beyondTheLab are methods by which a VM would bypass the lab's rules; esxcli, whose object makes the simulator's later

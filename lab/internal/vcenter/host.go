@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/simulator/esx"
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -328,15 +329,18 @@ func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.Ma
 	return err
 }
 
-// showLimits puts into the ConfigOption what check refuses: of a real one's hundreds of options, only this.
+// showLimits puts into the ConfigOption what check refuses, and the devices that every VM has: of a real one's hundreds of
+// options, only this.
 func (s *Server) showLimits(h *host) {
 	browser := s.registry.Get(*s.compute(h).EnvironmentBrowser).(*simulator.EnvironmentBrowser)
 	shares := types.ResourceAllocationOption{
 		SharesOption: types.SharesOption{DefaultLevel: types.SharesLevelNormal},
 	}
 	browser.QueryConfigOptionResponse.Returnval = &types.VirtualMachineConfigOption{
-		Version: h.Config.Product.Version,
+		Version:       h.Config.Product.Version,
+		DefaultDevice: esx.VirtualDevice,
 		HardwareOptions: types.VirtualHardwareOption{
+			HwVersion:            int32(scenario.NewestHardware(h.release)),
 			NumCoresPerSocket:    types.IntOption{Min: 1, Max: maxCoresPerSocket, DefaultValue: 1},
 			ResourceConfigOption: types.ResourceConfigOption{CpuAllocationOption: shares, MemoryAllocationOption: shares},
 		},

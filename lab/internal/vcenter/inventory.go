@@ -147,6 +147,10 @@ func (s *Server) createVM(ctx context.Context, client *vim25.Client, folder *obj
 		Annotation: vm.Annotation,
 		Files:      &types.VirtualMachineFileInfo{VmPathName: "[" + datastore + "]"},
 	}
+	var err error
+	if spec.DeviceChange, err = s.devices(); err != nil {
+		return err
+	}
 	task, err := folder.CreateVM(ctx, spec, pool, object.NewHostSystem(client, where.Self))
 	if err != nil {
 		return err
@@ -162,6 +166,29 @@ func (s *Server) createVM(ctx context.Context, client *vim25.Client, folder *obj
 	s.machines[created.Self] = m
 	s.order = append(s.order, m)
 	return nil
+}
+
+// devices are a disk of 40 GB and a network card, which Terraform's provider requires of a VM.
+func (s *Server) devices() ([]types.BaseVirtualDeviceConfigSpec, error) {
+	var devices object.VirtualDeviceList
+	controller, err := devices.CreateSCSIController("pvscsi")
+	if err != nil {
+		return nil, err
+	}
+	store := s.registry.Any("Datastore").Reference()
+	disk := devices.CreateDisk(controller.(types.BaseVirtualController), store, "")
+	disk.CapacityInKB = 40 << 20
+	disk.Backing.(*types.VirtualDiskFlatVer2BackingInfo).Sharing = string(types.VirtualDiskSharingSharingNone)
+	disk.StorageIOAllocation = &types.StorageIOAllocationInfo{
+		Limit: types.NewInt64(-1), Reservation: types.NewInt32(0), Shares: &types.SharesInfo{Level: types.SharesLevelNormal},
+	}
+	backing := types.VirtualEthernetCardNetworkBackingInfo{}
+	backing.DeviceName = "VM Network"
+	card, err := object.EthernetCardTypes().CreateEthernetCard("vmxnet3", &backing)
+	if err != nil {
+		return nil, err
+	}
+	return append(devices, controller, disk, card).ConfigSpec(types.VirtualDeviceConfigSpecOperationAdd)
 }
 
 // furnish gives the VM the scenario's configuration, and a runtime that pyVmomi can read: the
@@ -180,6 +207,12 @@ func (m *machine) furnish() {
 	}
 	m.Config.GuestFullName = m.host().guestOS().name
 	m.Summary.Config.GuestFullName = m.host().guestOS().name
+	m.Config.Tools = &types.ToolsConfigInfo{ // the defaults of a new VM
+		AfterPowerOn: types.NewBool(true), AfterResume: types.NewBool(true), BeforeGuestStandby: types.NewBool(true),
+		BeforeGuestShutdown: types.NewBool(true), ToolsUpgradePolicy: "manual", SyncTimeWithHostAllowed: types.NewBool(true),
+	}
+	m.Config.SwapPlacement = "inherit"
+	m.Config.BootOptions = &types.VirtualMachineBootOptions{BootRetryDelay: 10000}
 	m.Config.CpuHotAddEnabled = types.NewBool(vm.CPUHotAdd)
 	m.Config.MemoryHotAddEnabled = types.NewBool(vm.MemoryHotAdd)
 	m.Config.MemoryReservationLockedToMax = types.NewBool(vm.ReservationLocked)
