@@ -9,10 +9,12 @@ def objects($kind):
 
 def release: split(".") | [.[0], .[1]] | map(tonumber);
 
-# A host by its NUMA nodes: the cores and the memory of the smallest.
+# A host by its NUMA nodes: the cores and the memory of the smallest. Before API 8.0 nodes show no size (memoryRangeLength is
+# that of one of their ranges): then each has an equal part of the host's memory.
 def host_facts:
   (.["hardware.cpuInfo"].numCpuThreads / .["hardware.cpuInfo"].numCpuCores) as $threads_a_core
   | .["hardware.numaInfo"].numaNode as $nodes
+  | (.["hardware.memorySize"] / ($nodes | length) | floor) as $part
   | {
       id,
       release: (.["config.product.version"] | release),
@@ -21,7 +23,7 @@ def host_facts:
       hyper_threading: ($threads_a_core > 1),
       nodes: ($nodes | length),
       node_cores: ($nodes | map((.cpuID | length) / $threads_a_core) | min),
-      node_mb: ($nodes | map(.memoryRangeLength / 1048576) | min),
+      node_mb: ($nodes | map(if (.memorySize // 0) > 0 then .memorySize else $part end / 1048576 | floor) | min),
       memory_mb: (.["hardware.memorySize"] / 1048576),
       policy: .["config.powerSystemInfo.currentPolicy.shortName"],
       vms: (.vm | items | map(.value))
