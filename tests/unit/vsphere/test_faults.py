@@ -87,28 +87,21 @@ def test_the_newer_form_of_missing_privileges_is_read() -> None:
     )
 
 
-def test_the_free_hypervisor_is_one_sentence() -> None:
-    """A read-only licence is explained, since its fault is not."""
-    fault = vim.fault.RestrictedVersion()
-    assert type(expected(fault, "esx01:443", "root", name_of)) is EnvironmentProblem
-
-
-def test_a_lost_session_and_a_lost_object_differ() -> None:
-    """A session that ended and an object that went away are different errors."""
-    ended, gone = vim.fault.NotAuthenticated(), vmodl.fault.ManagedObjectNotFound(obj=VM)
-    assert isinstance(expected(ended, "vcsa01:443", "study@corp", name_of), SessionExpired)
-    assert isinstance(expected(gone, "vcsa01:443", "study@corp", name_of), VmNotFound)
-
-
-def test_other_faults_are_left_to_the_caller() -> None:
-    """A fault that means different things in different places is not translated."""
-    assert expected(vim.fault.ToolsUnavailable(), "vcsa01:443", "study@corp", name_of) is None
-
-
-@pytest.mark.parametrize("fault", [vim.fault.TaskInProgress(), vmodl.fault.HostNotReachable()])
-def test_what_passes_by_itself_is_an_error_of_its_own(fault: Exception) -> None:
-    """Another task on the VM, or a host out of vCenter's sight: whoever can wait tries again."""
-    assert isinstance(expected(fault, "vcsa01:443", "study@corp", name_of), NotNow)
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (vim.fault.RestrictedVersion(), EnvironmentProblem),  # the free hypervisor
+        (vim.fault.NotAuthenticated(), SessionExpired),
+        (vmodl.fault.ManagedObjectNotFound(obj=VM), VmNotFound),
+        (vim.fault.TaskInProgress(), NotNow),
+        (vmodl.fault.HostNotReachable(), NotNow),
+        (vim.fault.ToolsUnavailable(), type(None)),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_fault_has_its_kind_of_error(fault: Exception, kind: type) -> None:
+    """One that means different things in different places is left to the caller."""
+    assert type(expected(fault, "vcsa01:443", "study@corp", name_of)) is kind
 
 
 @pytest.mark.parametrize(
