@@ -31,9 +31,12 @@ const (
 	ticketCookie    = "vmware_cgi_ticket"
 	hostsDatacenter = scenario.HostsDatacenter
 
-	// browse is what reading a datastore's files needs.
 	browse = "Datastore.Browse"
 )
+
+// reading are the privileges that reading a datastore's files needs ("Privilege Requirements for HTTP Access", vSphere Web
+// Services SDK Programming Guide).
+var reading = []string{browse, "Datastore.FileManagement"}
 
 // tickets are service tickets that have been issued and not yet used, with what each permits.
 type tickets struct {
@@ -90,11 +93,25 @@ func (s *sessionManager) AcquireGenericServiceTicket(ctx *simulator.Context, req
 
 func (s *Server) refusesTicket(user string, wanted *url.URL) *refusal {
 	m := s.ownerOf(wanted.Path)
-	if !s.may(user, browse) || m != nil && s.faults.take(scenario.TicketRefused, m.scenario, int(m.boots.Load())) != nil {
-		datacenter := s.registry.Any("Datacenter").Reference()
-		return &refusal{fault: &types.NoPermission{Object: &datacenter, PrivilegeId: browse}, message: "Permission to perform this operation was denied."}
+	missing := s.unreadable(user)
+	if m != nil && s.faults.take(scenario.TicketRefused, m.scenario, int(m.boots.Load())) != nil {
+		missing = browse
 	}
-	return nil
+	if missing == "" {
+		return nil
+	}
+	datacenter := s.registry.Any("Datacenter").Reference()
+	return &refusal{fault: &types.NoPermission{Object: &datacenter, PrivilegeId: missing}, message: "Permission to perform this operation was denied."}
+}
+
+// unreadable names the first privilege that a user lacks for reading files.
+func (s *Server) unreadable(user string) string {
+	for _, privilege := range reading {
+		if !s.may(user, privilege) {
+			return privilege
+		}
+	}
+	return ""
 }
 
 // may reports whether a user has a privilege.
@@ -160,7 +177,7 @@ func (s *Server) admitsToFolder(r *http.Request, datacenter string) int {
 	user := s.userOf(strings.Trim(session.Value, `"`))
 	m := s.ownerOf(r.URL.Path)
 	switch {
-	case user == "" || !s.may(user, browse), m != nil && m.running.Load() && !s.config.Scenario.Standalone:
+	case user == "" || s.unreadable(user) != "", m != nil && m.running.Load() && !s.config.Scenario.Standalone:
 		return http.StatusUnauthorized
 	case datacenter != s.config.Scenario.Datacenter():
 		return http.StatusNotFound

@@ -82,12 +82,14 @@ func TestVCenterServesALogAfterPowerOff(t *testing.T) {
 
 // Without the privilege there is neither ticket nor file.
 func TestTheLogNeedsAPrivilege(t *testing.T) {
-	l := startLab(t, quick+"accounts: [{user: limited}]\nfaults: [{kind: ticket_refused}]")
-	_, err := l.ticket(l.login("limited").SessionManager)
-	if missing := wantFault[types.NoPermission](t, err).PrivilegeId; missing != browse {
-		t.Errorf("missing %s", missing)
+	l := startLab(t, quick+"accounts: [{user: limited}, {user: browses, privileges: [Datastore.Browse]}]\nfaults: [{kind: ticket_refused}]")
+	for user, want := range map[string]string{"limited": "Datastore.Browse", "browses": "Datastore.FileManagement"} {
+		_, err := l.ticket(l.login(user).SessionManager)
+		if missing := wantFault[types.NoPermission](t, err).PrivilegeId; missing != want {
+			t.Errorf("%s misses %s", user, missing)
+		}
 	}
-	_, err = l.ticket(l.client.SessionManager)
+	_, err := l.ticket(l.client.SessionManager)
 	wantFault[types.NoPermission](t, err) // the fault
 	if _, err = l.ticket(l.client.SessionManager); err != nil {
 		t.Error(err)

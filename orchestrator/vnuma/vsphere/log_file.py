@@ -1,8 +1,8 @@
 """Fetch a VM's vmware.log: from its host while it runs, from vCenter when it is off.
 
 A running VM keeps its log open, so on shared storage only its own host can read it. vCenter issues a ticket
-for one request to that host (AcquireGenericServiceTicket; privilege Datastore.Browse), with the host's
-certificate (`tls`).
+for one request to that host (AcquireGenericServiceTicket; privileges Datastore.Browse and
+Datastore.FileManagement), with the host's certificate (`tls`).
 """
 
 from __future__ import annotations

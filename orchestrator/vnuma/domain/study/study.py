@@ -352,9 +352,9 @@ class Evidence(Strict):
     vmware_log: Literal["auto", "off"] = Field(
         default="auto",
         description=(
-            "`auto` fetches the boot's vmware.log from the ESXi host that runs the VM (port 443; "
-            "privilege Datastore.Browse) and compares it; if it is not available, it is not evaluated. "
-            "`off` does not fetch it."
+            "`auto` fetches the boot's vmware.log from the ESXi host that runs the VM (port 443; privileges "
+            "Datastore.Browse and Datastore.FileManagement) and compares it; if it is not available, it is "
+            "not evaluated. `off` does not fetch it."
         ),
     )
 
