@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,14 @@ import pytest
 
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
+from tests.support.away import target_away
+from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import Target
+from vnuma.engine.preflight.findings import Permit
+from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.sites import (
     GONE_AFTER,
+    add_site,
     begin_site,
     end_of_part,
     open_sites,
@@ -23,6 +29,7 @@ from vnuma.engine.run.sites import (
     settle_if_last,
     waited_for,
 )
+from vnuma.engine.run.start import StudyRequest
 from vnuma.errors import (
     EnvironmentProblem,
     InputError,
@@ -31,7 +38,7 @@ from vnuma.errors import (
     VmHeld,
     VnumaError,
 )
-from vnuma.store import attempts, cells, leases, runs, sites
+from vnuma.store import attempts, cells, leases, runs, sites, tables
 from vnuma.store.open import Store
 from vnuma.store.place import parse_place
 from vnuma.store.rows import Outcome, RestoreOutcome, Run, RunState, StopRequest
@@ -271,3 +278,58 @@ def test_sites_need_a_store_that_all_of_them_reach() -> None:
     with pytest.raises(EnvironmentProblem):
         refuse_file(parse_place("sqlite:////tmp/vnuma.db"), SITE)
     refuse_file(parse_place("postgresql://ops@db/vnuma"), SITE)
+
+
+def test_a_part_is_worked_on_by_the_version_that_created_the_run(store: Store, run: Run) -> None:
+    """Another one may measure otherwise."""
+    with store.write() as connection:
+        connection.execute(tables.run.update().values(product_version="0.0.1"))
+
+    with pytest.raises(EnvironmentProblem):
+        part_at_site(store, part(store, run), SITE)
+
+
+@pytest.mark.parametrize(
+    ("node", "taken", "raised"), [("site-c", False, True), (SITE, True, False), (SITE, False, True)]
+)
+def test_a_sites_vms_are_planned_once(
+    store: Store, run: Run, tmp_path: Path, node: str, taken: bool, raised: bool
+) -> None:
+    """At the first start of its part, which needs one there; here a plan meets a vCenter that is away."""
+    if taken:
+        new_vm(store, run, key="vc-b/1", name="sql-b", node=SITE)
+    text = study_text(vms="sql-b")
+    targets = {"sql-b": target_away("sql-b", node)}
+    asking = StudyRequest(parse_study(text, "s"), text, targets, Permit(), tmp_path / "hosts.yml")
+
+    with pytest.raises(VnumaError) if raised else nullcontext():
+        add_site(store, part(store, run), asking)
+
+
+def test_a_stop_stays_while_another_process_of_the_run_may_hear_it(
+    store: Store, run: Run, leased: Leased
+) -> None:
+    """A site that begins does not revoke it."""
+    stop(store, run)
+    controller(store, run)
+
+    assert begin_site(store, part(store, run))
+    assert part(store, run).stop_requested is StopRequest.NOW
+
+
+@pytest.mark.parametrize(
+    ("done", "unusual"),
+    [([], True), ([lives], False), ([ends], False), ([lambda *to: ends(*to, InputError("x"))], True)],
+    ids=["nobody came", "at work", "ended", "ended with a problem"],
+)
+def test_a_site_is_shown_with_what_is_unusual_there(
+    store: Store, run: Run, done: list[Any], unusual: bool
+) -> None:
+    """Nothing where all is well."""
+    for step in done:
+        step(store, run)
+
+    with store.read() as connection:
+        (site,) = progress_of(connection, run.name).sites
+
+    assert (site.alive, site.words is not None) == (done == [lives], unusual)

@@ -114,7 +114,7 @@ def begin_site(store: Store, part: Run) -> bool:
         seen = progress_of(connection, part.name).at(part.site)
         if seen.vms and seen.is_complete:
             return False
-        if not is_worked_on(connection, part):
+        if not is_worked_on(connection, runs.get_run(connection, part.name)):
             runs.request_stop(connection, part.id, None)
         sites.set_end(connection, part.id, str(part.site), None)
     return True
