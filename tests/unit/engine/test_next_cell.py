@@ -10,14 +10,15 @@ import pytest
 
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_run, new_vm
+from vnuma.analysis.stopping import DecidedLook, StopDecision
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
-from vnuma.engine.run.next_cell import NoCell, claim_next_cell, needs_a_person, why_no_more
+from vnuma.engine.run.next_cell import Look, NoCell, claim_next_cell, needs_a_person, why_no_more
 from vnuma.errors import LeaseLost, VmHeld
 from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Claim, Outcome, RestoreOutcome, StopRequest
+from vnuma.store.rows import CellState, Claim, Outcome, RestoreOutcome, StopRequest
 
 WEDNESDAY_NIGHT = datetime(2026, 11, 25, 22, tzinfo=UTC)
 LIMITS = "limits: {attempts_per_cell: 2, max_failed_cells: 1}\n"
@@ -182,3 +183,54 @@ def test_a_person_is_asked_for_where_a_further_attempt_makes_no_sense(
         (line,) = attempts.lines_of_run(connection, leased.run.id)
 
     assert needs_a_person(line) is person
+
+
+PRECISE, WIDE = StopDecision(True, "precise", 8, 0.004), StopDecision(False, "not yet", 8, 0.02)
+LEAVE, STAY = DecidedLook(8, {"4x4": "slower"}, ()), DecidedLook(8, {}, ("4x4",))
+
+
+@pytest.mark.parametrize(
+    ("look", "rule"),
+    [
+        (Look(1.0, 1.5, None), None),
+        (Look(1.0, 2.5, None), "max_hours"),
+        (Look(1.0, None, None), None),
+        (Look(1.0, 1.5, WIDE), None),
+        (Look(1.0, 2.5, WIDE), "max_hours"),
+        (Look(1.0, 2.5, PRECISE), "precise"),
+        (Look(1.0, 1.5, StopDecision(True, "cap", 24, None)), None),
+        (Look(1.0, 2.5, None, LEAVE), "decided"),
+        (Look(1.0, 1.5, None, STAY), None),
+        (Look(1.0, 2.5, None, STAY), "max_hours"),
+    ],
+)
+def test_the_declared_rule_ends_a_run(look: Look, rule: str | None) -> None:
+    """Of two hours at most; what its intervals say comes first."""
+    text = study_text().replace("design: {", "design: {max_hours: 2, ")
+
+    reason = look.reason(parse_study(text, "s"))
+
+    assert (reason and reason.partition(":")[0]) == rule
+
+
+@pytest.mark.parametrize(
+    ("hours", "measured", "ends"),
+    [(1e-9, 2, False), (1e-9, 4, True), (1e-9, 5, False), (1000, 4, False)],
+    ids=["first blocks", "between blocks", "in a block", "hours are left"],
+)
+def test_the_rule_is_asked_only_between_two_blocks(
+    store: Store, hours: float, measured: int, ends: bool
+) -> None:
+    """Where it ends the run, the cells that are left are given up."""
+    leased = new_vm(store, arms=2, blocks=3)
+    ended(store, leased, *[VALID] * measured)
+    context = context_of(store, leased)
+    design = context.study.design.model_copy(update={"max_hours": hours})
+    study = context.study.model_copy(update={"design": design})
+
+    found = claim_next_cell(replace(context, study=study))
+
+    with store.read() as connection:
+        left = [cell.state for cell in cells.cells_of_run(connection, leased.run.id)]
+    assert isinstance(found, NoCell) is ends
+    assert left.count(CellState.SKIPPED) == ends * 2

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from math import inf
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -175,3 +178,27 @@ def test_while_other_sites_work_their_problems_are_waited_for(
 
     monkeypatch.setattr(oversight, "waited_for", broken)
     assert [str(problem) for problem in over.follow()] == ["unreadable"]
+
+
+def test_only_the_main_thread_shows_that_the_store_is_away(tmp_path: Path) -> None:
+    """What a heartbeat's thread meets, it would show at the same time."""
+    over, error = Seen(tmp_path), StoreAway("The store is away.")
+    over.look()
+
+    other = Thread(target=over.show_store_away, args=(error,))
+    other.start()
+    other.join()
+    assert over.shown == []
+    over.show_store_away(error)
+    assert len(over.shown) == 1
+
+
+def test_progress_is_not_read_before_it_is_due(tmp_path: Path) -> None:
+    """Reading that of many VMs must not take all the time; a site waits for no other."""
+    over = Seen(tmp_path)
+    over._shown_next = inf
+
+    assert not over.tick()
+    assert over.shown == []
+    over.work = replace(over.work, run=replace(over.work.run, site="site-b"))
+    assert over.follow() == []

@@ -43,3 +43,13 @@ def test_a_store_that_took_nothing_is_known_until_a_step_stored_again(
 
     assert type(error) is kind
     assert getattr(error, "fix", None) == fix
+
+
+def test_the_end_of_a_plays_output_is_kept_for_its_error() -> None:
+    """In memory, and no more than that: a restore must not need disk space."""
+    listener = _PlayOutput()
+
+    kept = [listener.take({"stdout": line * 3000}) for line in "ab"]
+
+    assert kept == [False, False]
+    assert (len(listener.text), listener.text.count("b"), listener.text[-1]) == (4000, 3000, "\n")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -15,7 +16,7 @@ from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
-from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.engine.run.progress import Progress, line_of, progress_of, restoring
 from vnuma.errors import ShutdownTimeout, VCenterUnreachable
 from vnuma.store import attempts, runs
 from vnuma.store.open import Store, default_url, open_store
@@ -196,3 +197,39 @@ def test_progress_of_many_vms_takes_no_more_queries_than_of_one(going: Going) ->
         assert sum(vm.waits_for is not None for vm in going.seen().vms) == 28
 
     assert len(of_many) == len(of_one)
+
+
+AT_WORK: dict[str, Any] = {"label": "4x4", "step": "measuring"}
+RULED = {"ended_by": "precise"}
+RESTORED = {"restore_words": "restored\nin detail"}
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (AT_WORK | RULED, "4x4 measuring"),
+        ({"waits_for": "sql17"} | RULED, "sql16 waits: sql17"),
+        (RULED | RESTORED, "precise"),
+        (RESTORED, "restored"),
+        ({}, "not begun"),
+    ],
+)
+def test_a_runs_line_has_the_latest_of_its_events(going: Going, state: dict[str, Any], event: str) -> None:
+    """Work comes before waiting, and both before how it ended."""
+    seen = going.seen()
+
+    line = line_of(replace(seen, vms=tuple(replace(vm, **state) for vm in seen.vms)))
+
+    assert line.event == event
+
+
+@pytest.mark.parametrize(("done", "left_s"), [(2, 60.0), (1, None)])
+def test_a_vm_that_is_restored_has_no_cell_under_way(going: Going, done: int, left_s: float | None) -> None:
+    """Its time is known once every cell has ended; why a restore waits is not overwritten."""
+    (vm,) = going.seen().vms
+
+    shown = restoring(replace(vm, **AT_WORK, done=done, left_s=60.0))
+
+    assert (shown.label, shown.left_s) == (None, left_s)
+    waits = restoring(vm, "vCenter is away")
+    assert restoring(waits) == waits != shown

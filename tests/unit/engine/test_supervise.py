@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ from vnuma.errors import (
     VCenterUnreachable,
     VmHeld,
 )
-from vnuma.store import attempts, cells, leases, runs
+from vnuma.store import attempts, cells, leases, runs, sites
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Outcome, RestoreOutcome, Run, RunState, StopRequest
 
@@ -355,3 +355,25 @@ def test_a_process_that_lost_the_run_restores_no_vm_of_another(
 
     assert made.asked == []
     assert [type(one) for one in ended.problems] == [NotAtBaseline, NotAtBaseline, LeaseLost]
+
+
+def test_a_sites_part_ends_with_its_problems_and_leaves_the_run_its_state(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller, or the last process, settles the run."""
+    restoring(monkeypatch)
+    with site.store.write() as connection:
+        sites.add_sites(connection, site.run.id, ["site-b"])
+        part = runs.at_site(connection, site.run, "site-b")
+
+    def play() -> Played:
+        raise VCenterUnreachable("gone", fix="wait")
+
+    site.plays = [play]
+    supervise.supervise(replace(site.work, run=part), lambda _: None)
+
+    with site.store.read() as connection:
+        after = runs.get_run(connection, site.run.name)
+        (end,) = [one.end for one in sites.sites_of_run(connection, after.id)]
+    assert after.state is site.run.state
+    assert [problem["kind"] for problem in end["problems"]] == ["VCenterUnreachable"]  # type: ignore[index]

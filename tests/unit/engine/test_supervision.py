@@ -18,14 +18,16 @@ import pytest
 from tests.store.build import Leased, new_run, new_vm
 from vnuma.engine.lease.supervision import (
     Supervisor,
+    ask_to_stop,
     claim_supervision,
+    heartbeat,
     is_alive,
     require_supervision,
     stop_unless_worked_on,
 )
 from vnuma.store import cells, leases, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import RestoreOutcome, Run, RunState
+from vnuma.store.rows import RestoreOutcome, Run, RunState, StopRequest
 from vnuma.store.tables import utc_now
 
 
@@ -160,3 +162,57 @@ sys.stdin.read()
         assert process.stdout
         with process.stdin:
             yield process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("state", [RunState.FINISHED, RunState.FAILED])
+def test_a_run_that_has_ended_keeps_its_state(store: Store, state: RunState) -> None:
+    """A VM that is restored later, by hand, does not make it a stopped one."""
+    leased = new_vm(store)
+    with store.write() as connection:
+        runs.set_run_state(connection, leased.run.id, state)
+
+    restored(store, leased, RestoreOutcome.RESTORED)
+
+    assert now(store, leased.run).state is state
+
+
+def test_work_of_hours_is_heard_of_meanwhile(store: Store) -> None:
+    """A silent process counts as dead. One that lost the run sends nothing for another."""
+    run = new_run(store)
+    claim_supervision(store, run)
+    first, tries = now(store, run).heartbeat_at, 0
+
+    with heartbeat(store, run, every_s=0.001):
+        while now(store, run).heartbeat_at == first and tries < 10_000:
+            tries += 1
+
+    assert now(store, run).heartbeat_at != first
+    assert is_alive(now(store, run))
+
+
+NOW, CELL = StopRequest.NOW, StopRequest.CELL
+
+
+@pytest.mark.parametrize(
+    ("asked", "state", "stored"),
+    [
+        ([CELL], RunState.RUNNING, CELL),
+        ([NOW], RunState.RUNNING, NOW),
+        ([CELL, NOW], RunState.RUNNING, NOW),
+        ([NOW, CELL], RunState.RUNNING, NOW),
+        ([NOW], RunState.STOPPED, None),
+    ],
+)
+def test_a_later_request_to_stop_revokes_no_earlier_one(
+    store: Store, asked: list[StopRequest], state: RunState, stored: StopRequest | None
+) -> None:
+    """The sooner one counts; a run that has ended is not asked."""
+    run = new_run(store)
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, state)
+
+    for one in asked:
+        url = store.place.url.render_as_string(hide_password=False)
+        ask_to_stop(run.name, after_cell=one is CELL, url=url)
+
+    assert now(store, run).stop_requested is stored

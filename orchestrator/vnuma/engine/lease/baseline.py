@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -217,18 +217,7 @@ def take_over(
     for _ in range(_MARK_TRIES):
         facts = read.read_vm(session, ref)
         baseline = plan_baseline(store, run, vm, facts, guest)
-        if baseline != known:
-            if known is not None:  # stays the store's if this process ends here
-                record_baseline(journal, known)
-            record_baseline(journal, baseline)
-            journal.note(DEADLINES, rules.model_dump_json())
-        with store.write() as connection:
-            token = leases.take_lease(connection, vm.vm_key, run.id, holder())
-            cells.interrupt_attempts(connection, vm.id, token)
-            if known is None:
-                cells.save(connection, vm.id, token, baseline)
-            elif baseline != known:
-                cells.correct(connection, vm.id, token, baseline)
+        token = lease_with_baseline(store, run, replace(vm, baseline=known), baseline, journal, rules)
         known = baseline
         with suppress(apply.ChangedMeanwhile):
             with journal.change("mark", [marking(run, facts)]):
@@ -239,6 +228,26 @@ def take_over(
         f"{vm.name} keeps changing while vnuma tries to mark it.",
         fix="Look at the VM's recent tasks in vCenter. No setting was changed.",
     )
+
+
+def lease_with_baseline(
+    store: Store, run: Run, vm: Vm, baseline: dict[str, object], journal: Journal, rules: PowerRules
+) -> int:
+    """Lease the VM to the run and store its baseline, noted in the audit log first. Returns the token."""
+    known = vm.baseline
+    if baseline != known:
+        if known is not None:  # stays the store's if this process ends here
+            record_baseline(journal, known)
+        record_baseline(journal, baseline)
+        journal.note(DEADLINES, rules.model_dump_json())
+    with store.write() as connection:
+        token = leases.take_lease(connection, vm.vm_key, run.id, holder())
+        cells.interrupt_attempts(connection, vm.id, token)
+        if known is None:
+            cells.save(connection, vm.id, token, baseline)
+        elif baseline != known:
+            cells.correct(connection, vm.id, token, baseline)
+    return token
 
 
 def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: GuestReader) -> dict[str, object]:

@@ -429,6 +429,11 @@ def restore_from_log(store: Store, one: Unanswered, wanted: RestoreRequest) -> s
     settings = sum(edit.setting not in (run_mark.LEASE_KEY, "power") for edit in done.changes)
     words = f"{one.vm}: {settings} settings restored from the audit log, {done.power}"
     journal.note(_DONE, words)
+    return left_after(one, words, unwritten)
+
+
+def left_after(one: Unanswered, words: str, unwritten: Sequence[StoreError]) -> str:
+    """`words` with what stays in the guest on purpose. Raises for all else that stays, and for the log."""
     if unwritten:
         raise StoreError(f"{unwritten[0].what} {words}; only the audit log is not up to date.")
     if one.inside:

@@ -289,10 +289,9 @@ class _VmWork:
         return replace(outcome, changes=net(made), powered_off=POWER_OFF[0] in made)
 
     def _left_off(self) -> bool:
-        made = self.switch.journal.made
-        if not was_powered_off(self.source.power_lines(), made):
-            return False
-        return wanted_power(self.source.power, made, self.read().power) is Power.ON
+        made, source = self.switch.journal.made, self.source
+        ours = was_powered_off(source.power_lines(), made)
+        return ours and wanted_power(source.power, made, self.read().power) is Power.ON
 
     def _unmark(self) -> None:
         """Remove the run's own mark. Retries if somebody writes to the VM meanwhile.
