@@ -23,12 +23,31 @@ def in_words(fault: Exception) -> str:
     return str(expected(fault, "vcsa01:443", "study@corp", name_of))
 
 
-def test_an_argument_is_named_with_the_message() -> None:
-    """A refused argument shows fault, property and vSphere's message."""
-    fault = vmodl.fault.InvalidArgument(
-        invalidProperty="spec.cpuAffinity", msg="A parameter was not correct."
-    )
-    assert describe(fault) == "InvalidArgument (spec.cpuAffinity): A parameter was not correct."
+DETAIL = vmodl.LocalizableMessage(key="k", message="Another task is running.")
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (
+            vmodl.fault.InvalidArgument(invalidProperty="spec.cpuAffinity", msg="Not correct."),
+            "InvalidArgument (spec.cpuAffinity): Not correct.",
+        ),
+        (
+            vim.fault.InvalidPowerState(existingState="poweredOn", requestedState="poweredOff"),
+            "InvalidPowerState (it is poweredOn, needed: poweredOff)",
+        ),
+        *(
+            (vim.fault.TaskInProgress(msg=msg), "TaskInProgress")
+            for msg in (None, "", "vim.fault.TaskInProgress")
+        ),
+        (vim.fault.TaskInProgress(faultMessage=[DETAIL]), "TaskInProgress: Another task is running."),
+    ],
+    ids=["property", "power state", "no message", "empty", "the name alone", "a detail"],
+)
+def test_a_fault_is_described_with_what_it_says_of_itself(fault: Exception, words: str) -> None:
+    """Property or states, then vSphere's message; its first detail where that is empty or only the name."""
+    assert describe(fault) == words
 
 
 @pytest.mark.parametrize(
@@ -47,27 +66,6 @@ def test_an_argument_is_named_with_the_message() -> None:
 def test_a_refusal_says_what_helps(fault: Exception, words: str) -> None:
     """By its kind; for one that nobody expected, where to look."""
     assert words in what_helps(fault)
-
-
-def test_a_power_state_is_named() -> None:
-    """A refused power state shows which one it is and which one is needed."""
-    fault = vim.fault.InvalidPowerState(existingState="poweredOn", requestedState="poweredOff")
-    assert describe(fault) == "InvalidPowerState (it is poweredOn, needed: poweredOff)"
-
-
-@pytest.mark.parametrize("empty", [None, "", "vim.fault.TaskInProgress"])
-def test_a_message_that_only_repeats_the_name_is_left_out(empty: str | None) -> None:
-    """If vSphere's message is only the fault's name, the name is shown alone."""
-    assert describe(vim.fault.TaskInProgress(msg=empty)) == "TaskInProgress"
-
-
-def test_a_detailed_message_replaces_a_missing_one() -> None:
-    """Where the fault's own message is empty, its first detail is shown."""
-    detail = vmodl.LocalizableMessage(key="k", message="Another task is running.")
-    assert (
-        describe(vim.fault.TaskInProgress(faultMessage=[detail]))
-        == "TaskInProgress: Another task is running."
-    )
 
 
 def test_a_missing_privilege_names_privilege_and_object() -> None:
