@@ -80,6 +80,7 @@ MOST_LETTERS = 150_000
 MOST_BRACKETS = 160
 """Most brackets open at once."""
 
+_DIGITS = re.compile(r"\d{1000,}")
 _FAILURES = (YAMLError, ValueError, OverflowError, AttributeError, TypeError, LookupError, AssertionError)
 
 
@@ -97,6 +98,8 @@ def read_yaml(text: str) -> Any:
         raise NotYaml(f"the file is larger than {MOST_LETTERS:,} characters")
     if _open_brackets(text) > MOST_BRACKETS:
         raise NotYaml("it is nested too deeply")
+    if long := _DIGITS.search(text):
+        raise NotYaml(f"a number of {len(long[0]):,} digits", text.count("\n", 0, long.start()) + 1)
     yaml = YAML(typ="rt")
     yaml.allow_duplicate_keys = False
     try:

@@ -52,6 +52,7 @@ def test_every_shipped_study_is_valid(path: Path) -> None:
             "not a valid value")),
         (("vm: sql16", "vm: [sql16"), "a.yml:3: not valid YAML"),
         (("name: a", "name: a\nname: b"), "a.yml:2: not valid YAML: found duplicate key"),
+        (("vcpus: 16", "vcpus: " + "9" * 5_000), "a.yml:3: not valid YAML: a number of 5,000 digits"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_reported_with_its_line(change: tuple[str, str], expected: str) -> None:

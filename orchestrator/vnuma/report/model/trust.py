@@ -589,7 +589,9 @@ def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
         server = " and in SQL Server" if "sql_server" in loaded.study.workload.needs else ""
         text = f"{found.words}: in vSphere's read-back, in the guest{server}.{more}"
         return Statement("holds", "Effective topology.", text)
-    return Statement("limits it", "Not every cell has shown its topology.", f"{found.words}.{more}")
+    shown = found.as_intended == len(loaded.attempts_of(vm, Outcome.VALID))
+    what = "Not every cell counts." if shown else "Not every cell has shown its topology."
+    return Statement("limits it", what, f"{found.words}.{more}")
 
 
 def _restored(vm: Vm) -> Statement:

@@ -174,6 +174,7 @@ def _rest(loaded: LoadedRun, key: str, vm: Vm, analysis: Analysis, **_first: obj
             (arm, drawing(arm, key=f"{key}-topology-{index}"))
             for index, arm in enumerate(topologies_of(loaded, vm))
         ],
+        "needs": loaded.study.workload.needs,
         "waits": waits_tables(loaded, vm.name),
         "scaling": curves(loaded, vm.name),
         "scaling_note": scaling_note(loaded, vm.name),
