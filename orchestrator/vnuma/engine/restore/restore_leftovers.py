@@ -268,16 +268,21 @@ def _marked(store: Store, inventory: Path, site: str | None) -> Iterator[VnumaEr
             continue
         try:
             with connect(vcenter(target)) as session:
-                mark = parse_mark(run_mark.read_mark(session, read.find_vm(session, target.vm)).text)
+                text = run_mark.read_mark(session, read.find_vm(session, target.vm)).text
         except VnumaError as error:
             yield error
-            continue
-        if mark and (mark["run"], mark.get("created")) not in known:
-            yield VmHeld(
-                f"{target.name} carries the mark of {mark['run']}, started by {mark['holder']} on "
-                f"{mark['since']}; this store does not contain that run.",
-                fix="Let that run restore it. If its store is lost: vnuma restore --from-audit FILE",
-            )
+        else:
+            yield from unknown_mark(target.name, text, known)
+
+
+def unknown_mark(name: str, text: str | None, known: Collection[tuple[str, str | None]]) -> list[VnumaError]:
+    """The error for a VM whose mark is none of the `known` runs', by name and time of creation."""
+    mark = parse_mark(text)
+    if mark is None or (mark["run"], mark.get("created")) in known:
+        return []
+    what = f"{name} carries the mark of {mark['run']}, started by {mark['holder']} on {mark['since']}"
+    fix = "Let that run restore it. If its store is lost: vnuma restore --from-audit FILE"
+    return [VmHeld(f"{what}; this store does not contain that run.", fix=fix)]
 
 
 def _in_log(store: Store, log: Path, wanted: RestoreRequest) -> list[Unanswered]:
