@@ -192,11 +192,7 @@ func param(dst []byte, p Param) []byte {
 	dst = appendShortText(dst, p.Name)
 	dst = append(dst, b2i(p.Output))
 	dst = appendType(dst, p.Type)
-	dst, err := appendValue(dst, p.Type, p.Value)
-	if err != nil {
-		panic(err)
-	}
-	return dst
+	return appendValue(dst, p.Type, p.Value)
 }
 
 func text(s string) Param { return Param{Type: Type{Kind: KindNVarChar, Size: 4000}, Value: s} }

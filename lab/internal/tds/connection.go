@@ -196,11 +196,21 @@ type crashError struct {
 func (e *crashError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // handle answers one request. A panic of the engine is answered as an error that ends this connection, not the
-// server, and is logged.
+// server, and is logged; bad input ends the connection without an answer.
 func (c *connection) handle(r *request) (err error) {
 	defer func() {
-		if v := recover(); v != nil {
-			err = c.crashed(r, &crashError{value: v, stack: string(debug.Stack())})
+		problem := recover()
+		bad, _ := problem.(error)
+		switch {
+		case problem == nil:
+		case errors.Is(bad, errMalformed):
+			err = bad
+		case errors.Is(bad, errUnsupported):
+			err = c.fail(r, notSupported(bad.Error()))
+		default:
+			crash := &crashError{value: problem, stack: string(debug.Stack())}
+			text := "vnuma-lab failed inside this request (" + crash.Error() + ")."
+			err = errors.Join(crash, c.fail(r, Message{Number: 50000, State: 1, Class: 20, Text: text, Line: 1}))
 		}
 	}()
 	switch {
@@ -220,11 +230,11 @@ func (c *connection) handle(r *request) (err error) {
 	return c.answer(r)
 }
 
-// crashed reports a panic to the client. The response so far consists of whole tokens, so an error may follow.
-func (c *connection) crashed(r *request, crash *crashError) error {
+// fail ends a response with an error. What was sent of it are whole tokens, so an error may follow.
+func (c *connection) fail(r *request, m Message) error {
 	w := c.response(r)
-	w.Error(Message{Number: 50000, State: 1, Class: 20, Text: "vnuma-lab failed inside this request (" + crash.Error() + ").", Line: 1})
-	return errors.Join(crash, c.end(w))
+	w.Error(m)
+	return c.end(w)
 }
 
 // reply sends a complete response.
@@ -250,51 +260,34 @@ func (c *connection) answer(r *request) error {
 		}
 		w.token(func(b []byte) []byte { return appendEnvBytes(b, envReset, nil, nil) })
 	}
-	if err := c.perform(r, w); err != nil {
-		return err
-	}
+	c.perform(r, w)
 	return c.end(w)
 }
 
-// perform dispatches on the kind of request. Its errors end the connection.
-func (c *connection) perform(r *request, w *Writer) error {
+// perform dispatches on the kind of request.
+func (c *connection) perform(r *request, w *Writer) {
 	switch r.kind {
 	case packetBatch:
 		in := &input{b: r.data}
 		in.allHeaders()
-		if in.err == nil && len(in.b)%2 != 0 {
-			in.err = malformed("batch of %d bytes", len(in.b))
-		}
-		if in.err != nil {
-			return in.err
+		if len(in.b)%2 != 0 {
+			panic(malformed("batch of %d bytes", len(in.b)))
 		}
 		c.session.Batch(r.ctx, DecodeUTF16(in.b), nil, w)
 	case packetRPC:
-		return c.performCalls(r, w)
+		calls := parseRPC(r.data)
+		for i, k := range calls {
+			c.invoke(r.ctx, k, w)
+			w.endCall(i == len(calls)-1)
+			if w.Err() != nil {
+				break
+			}
+		}
 	case packetTransaction:
 		w.Error(notSupported("transactions of more than one statement: connect with autocommit"))
 	default:
 		w.Error(notSupported("bulk loads"))
 	}
-	return nil
-}
-
-func (c *connection) performCalls(r *request, w *Writer) error {
-	calls, err := parseRPC(r.data)
-	switch {
-	case errors.Is(err, errUnsupported):
-		w.Error(notSupported(err.Error()))
-	case err != nil:
-		return err
-	}
-	for i, k := range calls {
-		c.invoke(r.ctx, k, w)
-		w.endCall(i == len(calls)-1)
-		if w.Err() != nil {
-			break
-		}
-	}
-	return nil
 }
 
 // end finishes a response.

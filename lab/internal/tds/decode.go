@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"time"
 	"unicode/utf16"
 )
@@ -22,43 +23,41 @@ type wireType struct {
 	size int // bytes, as sent
 }
 
-// kindsOfWidth are the kinds of types with a length byte, by that length.
-var kindsOfWidth = map[[2]int]Kind{
-	{wireGUID, 16}: KindUniqueIdentifier, {wireBitN, 1}: KindBit, {wireFloatN, 8}: KindFloat,
-	{wireIntN, 1}: KindInt8, {wireIntN, 2}: KindInt16, {wireIntN, 4}: KindInt32, {wireIntN, 8}: KindInt64,
-}
-
 // readType reads TYPE_INFO of a parameter.
-func readType(in *input) (wireType, error) {
+func readType(in *input) wireType {
 	t := wireType{wire: in.u8()}
 	switch t.wire {
 	case wireGUID, wireIntN, wireBitN, wireFloatN:
 		t.size = int(in.u8())
-		t.Kind = kindsOfWidth[[2]int{int(t.wire), t.size}]
-		if in.err == nil && t.Kind == 0 {
-			return t, malformed("type 0x%02x of %d bytes", t.wire, t.size)
+		for kind, k := range kinds {
+			if k.wire == t.wire && int(k.size) == t.size {
+				t.Kind = Kind(kind)
+			}
+		}
+		if t.Kind == 0 {
+			panic(malformed("type 0x%02x of %d bytes", t.wire, t.size))
 		}
 	case wireDecimalN, wireNumericN:
-		t.size, t.Precision, t.Scale = int(in.u8()), int(in.u8()), int(in.u8())
-		t.Kind = KindDecimal
-		if in.err == nil && checkType(t.Type) != nil {
-			return t, malformed("decimal(%d,%d)", t.Precision, t.Scale)
+		t.Kind, t.size, t.Precision, t.Scale = KindDecimal, int(in.u8()), int(in.u8()), int(in.u8())
+		if t.Precision < 1 || t.Precision > maxPrecision || t.Scale > t.Precision {
+			panic(malformed("decimal(%d,%d)", t.Precision, t.Scale))
 		}
 	case wireDate:
-		t.Kind = KindDate
+		t.Kind, t.size = KindDate, 3
 	case wireTime, wireDateTime2:
 		t.Kind = KindDateTime2
 		if t.Scale = int(in.u8()); t.Scale > maxScale {
-			return t, malformed("scale %d of a time", t.Scale)
+			panic(malformed("scale %d of a time", t.Scale))
+		}
+		if t.size = timeBytes(t.Scale); t.wire == wireDateTime2 {
+			t.size += 3
 		}
 	case wireVarChar, wireNVarChar, wireVarBinary, wireNText:
 		t.readSize(in)
 	default:
-		if in.err == nil {
-			return t, fmt.Errorf("parameters of the type 0x%02x: %w", t.wire, errUnsupported)
-		}
+		panic(fmt.Errorf("parameters of the type 0x%02x: %w", t.wire, errUnsupported))
 	}
-	return t, in.err
+	return t
 }
 
 // readSize reads TYPE_INFO of the character and binary types.
@@ -81,206 +80,129 @@ func (t *wireType) readSize(in *input) {
 }
 
 // readValue reads one value of a type, nil for NULL.
-func readValue(in *input, t wireType) (any, error) {
-	data, null := readBytes(in, t)
-	if in.err != nil || null {
-		return nil, in.err
+func readValue(in *input, t wireType) any {
+	switch t.wire {
+	case wireVarChar, wireNVarChar, wireVarBinary:
+		if t.size == MaxSize {
+			return readChunks(in, t)
+		}
+		if n := in.u16(); n != plpLength {
+			return t.decode(in.take(int(n)))
+		}
+	case wireNText:
+		if n := in.u32(); n != math.MaxUint32 {
+			return t.decode(in.take(int(n)))
+		}
+	default:
+		n := int(in.u8())
+		if n > 0 && n != t.size && t.Kind != KindDecimal {
+			panic(malformed("%s of %d bytes", t.Kind, n))
+		}
+		if n > 0 {
+			return t.decode(in.take(n))
+		}
+	}
+	return nil
+}
+
+// readChunks reads a value that is sent in chunks.
+func readChunks(in *input, t wireType) any {
+	total := in.u64()
+	if total == plpNull {
+		return nil
+	}
+	var data []byte
+	for n := in.u32(); n > 0; n = in.u32() {
+		data = append(data, in.take(int(n))...)
+	}
+	if total != plpUnknown && total != uint64(len(data)) {
+		panic(malformed("%d bytes in chunks, %d announced", len(data), total))
 	}
 	return t.decode(data)
 }
 
-// readBytes takes the bytes of one value.
-func readBytes(in *input, t wireType) (data []byte, null bool) {
-	switch t.wire {
-	case wireVarChar, wireNVarChar, wireVarBinary:
-		if t.size == MaxSize {
-			return readChunks(in)
-		}
-		n := in.u16()
-		if n == plpLength {
-			return nil, true
-		}
-		return in.take(int(n)), false
-	case wireNText:
-		n := in.u32()
-		if n == math.MaxUint32 {
-			return nil, true
-		}
-		return in.take(int(n)), false
-	}
-	n := in.u8()
-	if n == 0 {
-		return nil, true
-	}
-	return in.take(int(n)), false
-}
-
-// readChunks takes a value that is sent in chunks.
-func readChunks(in *input) (data []byte, null bool) {
-	total := in.u64()
-	if total == plpNull {
-		return nil, true
-	}
-	data = []byte{}
-	for in.err == nil {
-		n := in.u32()
-		if n == 0 {
-			break
-		}
-		data = append(data, in.take(int(n))...)
-	}
-	if in.err == nil && total != plpUnknown && total != uint64(len(data)) {
-		in.err = malformed("%d bytes in chunks, %d announced", len(data), total)
-	}
-	return data, false
-}
-
 // decode converts the bytes of a value.
-func (t wireType) decode(b []byte) (any, error) {
-	if want := t.width(); want > 0 && len(b) != want {
-		return nil, malformed("%s of %d bytes", t.Kind, len(b))
-	}
+func (t wireType) decode(b []byte) any {
 	switch t.Kind {
 	case KindInt8:
-		return int64(b[0]), nil
+		return int64(b[0])
 	case KindInt16:
-		return int64(int16(binary.LittleEndian.Uint16(b))), nil
+		return int64(int16(binary.LittleEndian.Uint16(b)))
 	case KindInt32:
-		return int64(int32(binary.LittleEndian.Uint32(b))), nil
+		return int64(int32(binary.LittleEndian.Uint32(b)))
 	case KindInt64:
-		return int64(binary.LittleEndian.Uint64(b)), nil
+		return int64(binary.LittleEndian.Uint64(b))
 	case KindBit:
-		return b[0] != 0, nil
+		return b[0] != 0
 	case KindFloat:
-		return math.Float64frombits(binary.LittleEndian.Uint64(b)), nil
+		return math.Float64frombits(binary.LittleEndian.Uint64(b))
 	case KindDecimal:
 		return t.decodeDecimal(b)
 	case KindUniqueIdentifier:
-		g := [16]byte{b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6]}
-		copy(g[8:], b[8:])
-		return g, nil
+		return [16]byte(append([]byte{b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6]}, b[8:]...))
 	case KindNVarChar:
 		if t.wire == wireVarChar {
-			return decode1252(b), nil
+			text, _ := charmap.Windows1252.NewDecoder().Bytes(b) // every byte is a character
+			return string(text)
 		}
-		return DecodeUTF16(b), nil
+		return DecodeUTF16(b)
 	case KindVarBinary:
-		return append([]byte{}, b...), nil
+		return append([]byte{}, b...)
 	case KindDate:
-		return decodeDate(b), nil
+		return decodeDate(b)
 	}
-	n := timeBytes(t.Scale)
+	var whole [8]byte
+	n := copy(whole[:], b[:timeBytes(t.Scale)])
 	day := epochDate
 	if t.wire == wireDateTime2 {
 		day = decodeDate(b[n:])
 	}
-	return day.Add(decodeTime(b[:n], t.Scale)), nil
+	return day.Add(time.Duration(int64(binary.LittleEndian.Uint64(whole[:])) * powersOfTen[9-t.Scale]))
 }
 
-// width is how many bytes a value has, 0 if that varies.
-func (t wireType) width() int {
-	switch t.wire {
-	case wireDate:
-		return 3
-	case wireTime:
-		return timeBytes(t.Scale)
-	case wireDateTime2:
-		return timeBytes(t.Scale) + 3
-	case wireGUID, wireIntN, wireBitN, wireFloatN:
-		return t.size
-	}
-	return 0
-}
-
-func (t wireType) decodeDecimal(b []byte) (any, error) {
+func (t wireType) decodeDecimal(b []byte) any {
 	if len(b) < 2 || len(b) > 17 {
-		return nil, malformed("decimal of %d bytes", len(b))
+		panic(malformed("decimal of %d bytes", len(b)))
 	}
-	var big16 [16]byte
-	for i, c := range b[1:] {
-		big16[15-i] = c
-	}
-	n := new(big.Int).SetBytes(big16[:])
+	number := slices.Clone(b[1:])
+	slices.Reverse(number)
+	n := new(big.Int).SetBytes(number)
 	if b[0] == 0 {
 		n.Neg(n)
 	}
-	return Decimal{Unscaled: n, Scale: t.Scale}, nil
+	return Decimal{Unscaled: n, Scale: t.Scale}
 }
 
-// decodeDate and decodeTime take exactly the bytes of their value.
 func decodeDate(b []byte) time.Time {
 	return epochDate.AddDate(0, 0, int(uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16))
 }
 
-func decodeTime(b []byte, scale int) time.Duration {
-	var whole [8]byte
-	copy(whole[:], b)
-	return time.Duration(int64(binary.LittleEndian.Uint64(whole[:])) * powersOfTen[9-scale])
-}
-
-// input reads a message sequentially. The first read beyond its end sets err; later reads return zeros, so
-// a parser checks err once, and must check it before it trusts a length.
-type input struct {
-	b   []byte
-	err error
-}
+// input reads a message sequentially. A read beyond its end panics: the message is malformed.
+type input struct{ b []byte }
 
 // take is the next n bytes, not copied.
 func (in *input) take(n int) []byte {
-	if in.err == nil && (n < 0 || n > len(in.b)) {
-		in.err = malformed("%d bytes wanted, %d left", n, len(in.b))
-	}
-	if in.err != nil {
-		return nil
+	if n < 0 || n > len(in.b) {
+		panic(malformed("%d bytes wanted, %d left", n, len(in.b)))
 	}
 	out := in.b[:n:n]
 	in.b = in.b[n:]
 	return out
 }
 
-func (in *input) u8() byte {
-	if b := in.take(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (in *input) u16() uint16 {
-	if b := in.take(2); b != nil {
-		return binary.LittleEndian.Uint16(b)
-	}
-	return 0
-}
-
-func (in *input) u32() uint32 {
-	if b := in.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (in *input) u64() uint64 {
-	if b := in.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
+func (in *input) u8() byte    { return in.take(1)[0] }
+func (in *input) u16() uint16 { return binary.LittleEndian.Uint16(in.take(2)) }
+func (in *input) u32() uint32 { return binary.LittleEndian.Uint32(in.take(4)) }
+func (in *input) u64() uint64 { return binary.LittleEndian.Uint64(in.take(8)) }
 
 // text is n UTF-16 units.
 func (in *input) text(n int) string { return DecodeUTF16(in.take(2 * n)) }
 
 // more tells whether bytes are left to read.
-func (in *input) more() bool { return in.err == nil && len(in.b) > 0 }
+func (in *input) more() bool { return len(in.b) > 0 }
 
 // allHeaders skips the ALL_HEADERS block that begins batches, calls and transaction requests.
-func (in *input) allHeaders() {
-	total := in.u32()
-	if in.err == nil && (total < 4 || int64(total)-4 > int64(len(in.b))) {
-		in.err = malformed("headers of %d bytes before %d", total, len(in.b))
-		return
-	}
-	in.take(int(total) - 4)
-}
+func (in *input) allHeaders() { in.take(int(in.u32()) - 4) }
 
 // DecodeUTF16 decodes UTF-16LE; an odd last byte is ignored, a lone surrogate becomes U+FFFD.
 func DecodeUTF16(b []byte) string {
@@ -339,9 +261,3 @@ func clip(s string, units int) string {
 
 // collation is SQL_Latin1_General_CP1_CI_AS, the default of a US installation: LCID 0x0409, code page 1252.
 var collation = [5]byte{0x09, 0x04, 0xD0, 0x00, 0x34}
-
-// decode1252 reads text of code page 1252.
-func decode1252(b []byte) string {
-	text, _ := charmap.Windows1252.NewDecoder().Bytes(b) // every byte is a character
-	return string(text)
-}

@@ -10,84 +10,40 @@ import (
 
 // appendType adds TYPE_INFO: always the variant of a type that can hold NULL.
 func appendType(dst []byte, t Type) []byte {
+	dst = append(dst, kinds[t.Kind].wire)
 	switch t.Kind {
-	case KindInt8:
-		return append(dst, wireIntN, 1)
-	case KindInt16:
-		return append(dst, wireIntN, 2)
-	case KindInt32:
-		return append(dst, wireIntN, 4)
-	case KindInt64:
-		return append(dst, wireIntN, 8)
-	case KindBit:
-		return append(dst, wireBitN, 1)
-	case KindFloat:
-		return append(dst, wireFloatN, 8)
-	case KindDecimal:
-		return append(dst, wireNumericN, byte(1+decimalBytes(t.Precision)), byte(t.Precision), byte(t.Scale))
-	case KindMoney:
-		return append(dst, wireMoneyN, 8)
 	case KindDate:
-		return append(dst, wireDate)
-	case KindDateTime:
-		return append(dst, wireDateTimeN, 8)
+		return dst
+	case KindDecimal:
+		return append(dst, byte(1+decimalBytes(t.Precision)), byte(t.Precision), byte(t.Scale))
 	case KindDateTime2:
-		return append(dst, wireDateTime2, byte(t.Scale))
-	case KindUniqueIdentifier:
-		return append(dst, wireGUID, 16)
-	case KindXML:
-		return append(dst, wireXML, 0)
+		return append(dst, byte(t.Scale))
+	case KindNChar, KindNVarChar, KindVarBinary:
+		return appendSize(dst, t)
 	}
-	return appendSizedType(dst, t)
+	return append(dst, kinds[t.Kind].size)
 }
 
-// appendSizedType adds TYPE_INFO of the character and binary kinds.
-func appendSizedType(dst []byte, t Type) []byte {
-	wire, size := byte(wireNVarChar), 2*t.Size
-	switch t.Kind {
-	case KindNChar:
-		wire = wireNChar
-	case KindVarBinary:
-		wire, size = wireVarBinary, t.Size
-	}
+// appendSize adds the rest of TYPE_INFO of the character and binary kinds.
+func appendSize(dst []byte, t Type) []byte {
+	size := 2 * max(t.Size, 1) // no type has length 0, an empty text of one does
 	switch {
 	case t.long():
 		size = plpLength
-	case size == 0:
-		size = 2 // no type has length 0, an empty text of one does
+	case t.Kind == KindVarBinary:
+		size = max(t.Size, 2)
 	}
-	dst = binary.LittleEndian.AppendUint16(append(dst, wire), uint16(size))
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(size))
 	if t.Kind == KindVarBinary {
 		return dst
 	}
 	return append(dst, collation[:]...)
 }
 
-// checkType refuses a type that cannot be described on the wire.
-func checkType(t Type) error {
-	bad := false
-	switch t.Kind {
-	case KindDecimal:
-		bad = t.Precision < 1 || t.Precision > maxPrecision || t.Scale < 0 || t.Scale > t.Precision
-	case KindDateTime2:
-		bad = t.Scale < 0 || t.Scale > maxScale
-	case KindNChar:
-		bad = t.Size < 1 || t.Size > maxBytes/2
-	case KindNVarChar, KindVarBinary:
-		bad = t.Size < MaxSize
-	default:
-		bad = kindNames[t.Kind] == ""
-	}
-	if bad {
-		return fmt.Errorf("no such type: %s, size %d, precision %d, scale %d", t.Kind, t.Size, t.Precision, t.Scale)
-	}
-	return nil
-}
-
-// appendValue adds a value with its length.
-func appendValue(dst []byte, t Type, value any) ([]byte, error) {
+// appendValue adds a value with its length. It panics if the type has no such value: the engine is wrong.
+func appendValue(dst []byte, t Type, value any) []byte {
 	if value == nil {
-		return appendNull(dst, t), nil
+		return appendNull(dst, t)
 	}
 	switch v := value.(type) {
 	case int64:
@@ -99,11 +55,11 @@ func appendValue(dst []byte, t Type, value any) ([]byte, error) {
 		}
 	case bool:
 		if t.Kind == KindBit {
-			return append(dst, 1, b2i(v)), nil
+			return append(dst, 1, b2i(v))
 		}
 	case float64:
 		if t.Kind == KindFloat {
-			return binary.LittleEndian.AppendUint64(append(dst, 8), math.Float64bits(v)), nil
+			return binary.LittleEndian.AppendUint64(append(dst, 8), math.Float64bits(v))
 		}
 	case Decimal:
 		if t.Kind == KindDecimal {
@@ -112,20 +68,29 @@ func appendValue(dst []byte, t Type, value any) ([]byte, error) {
 	case Money:
 		if t.Kind == KindMoney {
 			dst = binary.LittleEndian.AppendUint32(append(dst, 8), uint32(v>>32))
-			return binary.LittleEndian.AppendUint32(dst, uint32(v)), nil
+			return binary.LittleEndian.AppendUint32(dst, uint32(v))
 		}
 	case time.Time:
 		return appendMoment(dst, t, v)
 	case string:
-		return appendString(dst, t, v)
+		if t.Kind == KindNVarChar || t.Kind == KindNChar || t.Kind == KindXML {
+			return appendString(dst, t, v)
+		}
 	case []byte:
-		return appendBinary(dst, t, v)
+		if t.Kind == KindVarBinary {
+			return appendSized(dst, t, v, t.Size)
+		}
 	case [16]byte:
 		if t.Kind == KindUniqueIdentifier {
-			return appendGUID(dst, v), nil
+			// The first three groups travel little-endian.
+			return append(append(dst, 16, v[3], v[2], v[1], v[0], v[5], v[4], v[7], v[6]), v[8:]...)
 		}
 	}
-	return dst, fmt.Errorf("a %T is no value of type %s", value, t.Kind)
+	panic(noValue(t, value))
+}
+
+func noValue(t Type, value any) error {
+	return fmt.Errorf("%v (%T) is no value of type %s", value, value, t.Kind)
 }
 
 func appendNull(dst []byte, t Type) []byte {
@@ -145,25 +110,20 @@ func b2i(b bool) byte {
 	return 0
 }
 
-func appendInteger(dst []byte, t Type, v int64) ([]byte, error) {
-	switch {
-	case t.Kind == KindInt8 && v == int64(uint8(v)):
-		return append(dst, 1, byte(v)), nil
-	case t.Kind == KindInt16 && v == int64(int16(v)):
-		return append(dst, 2, byte(v), byte(v>>8)), nil
-	case t.Kind == KindInt32 && v == int64(int32(v)):
-		return binary.LittleEndian.AppendUint32(append(dst, 4), uint32(v)), nil
-	case t.Kind == KindInt64:
-		return binary.LittleEndian.AppendUint64(append(dst, 8), uint64(v)), nil
+func appendInteger(dst []byte, t Type, v int64) []byte {
+	size := kinds[t.Kind].size
+	if rest := 64 - 8*size; t.Kind == KindInt8 && v != int64(uint8(v)) || t.Kind != KindInt8 && v<<rest>>rest != v {
+		panic(noValue(t, v))
 	}
-	return dst, fmt.Errorf("%d does not fit type %s", v, t.Kind)
+	dst = append(dst, size)
+	for i := range size {
+		dst = append(dst, byte(v>>(8*i)))
+	}
+	return dst
 }
 
 // appendDecimal adds a sign and the unscaled number at the column's scale, rounded half away from zero.
-func appendDecimal(dst []byte, t Type, v Decimal) ([]byte, error) {
-	if v.Unscaled == nil {
-		return dst, fmt.Errorf("a decimal without a number")
-	}
+func appendDecimal(dst []byte, t Type, v Decimal) []byte {
 	n := new(big.Int).Abs(v.Unscaled)
 	if up := t.Scale - v.Scale; up >= 0 {
 		n.Mul(n, power10(up))
@@ -172,7 +132,7 @@ func appendDecimal(dst []byte, t Type, v Decimal) ([]byte, error) {
 		n.Add(n.Lsh(n, 1), divisor).Quo(n, divisor.Lsh(divisor, 1))
 	}
 	if n.Cmp(power10(t.Precision)) >= 0 {
-		return dst, fmt.Errorf("%s with scale %d does not fit decimal(%d,%d)", v.Unscaled, v.Scale, t.Precision, t.Scale)
+		panic(noValue(t, v))
 	}
 	width := decimalBytes(t.Precision)
 	dst = append(dst, byte(1+width), b2i(v.Unscaled.Sign() >= 0))
@@ -181,34 +141,31 @@ func appendDecimal(dst []byte, t Type, v Decimal) ([]byte, error) {
 	for i := range width {
 		dst = append(dst, buf[15-i])
 	}
-	return dst, nil
+	return dst
 }
 
 func power10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
-// appendMoment adds a date, a time or both.
-func appendMoment(dst []byte, t Type, v time.Time) ([]byte, error) {
+// appendMoment adds a date, or a date with a time.
+func appendMoment(dst []byte, t Type, v time.Time) []byte {
 	switch t.Kind {
 	case KindDateTime:
 		days, ticks := datetimeTicks(wallClock(v, epochDateTime))
 		dst = binary.LittleEndian.AppendUint32(append(dst, 8), uint32(days))
-		return binary.LittleEndian.AppendUint32(dst, uint32(ticks)), nil
+		return binary.LittleEndian.AppendUint32(dst, uint32(ticks))
 	case KindDate:
 		days, _ := wallClock(v, epochDate)
-		return appendDate(append(dst, 3), days), nil
+		return appendDate(append(dst, 3), days)
 	case KindDateTime2:
 		days, nanos := wallClock(v, epochDate)
 		days, units := roundNanos(days, nanos, t.Scale)
-		return appendDate(appendTime(append(dst, byte(timeBytes(t.Scale)+3)), units, t.Scale), days), nil
+		return appendDate(appendTime(append(dst, byte(timeBytes(t.Scale)+3)), units, t.Scale), days)
 	}
-	return dst, fmt.Errorf("a time is no value of type %s", t.Kind)
+	panic(noValue(t, v))
 }
 
 // appendString adds text; nchar is padded with blanks to its full length.
-func appendString(dst []byte, t Type, v string) ([]byte, error) {
-	if t.Kind != KindNVarChar && t.Kind != KindNChar && t.Kind != KindXML {
-		return dst, fmt.Errorf("text is no value of type %s", t.Kind)
-	}
+func appendString(dst []byte, t Type, v string) []byte {
 	data := AppendUTF16(make([]byte, 0, 2*len(v)), v)
 	for t.Kind == KindNChar && len(data) < 2*t.Size {
 		data = append(data, ' ', 0)
@@ -216,32 +173,19 @@ func appendString(dst []byte, t Type, v string) ([]byte, error) {
 	return appendSized(dst, t, data, 2*t.Size)
 }
 
-func appendBinary(dst []byte, t Type, v []byte) ([]byte, error) {
-	if t.Kind != KindVarBinary {
-		return dst, fmt.Errorf("bytes are no value of type %s", t.Kind)
-	}
-	return appendSized(dst, t, v, t.Size)
-}
-
 // appendSized adds bytes with a length of two bytes, or in one chunk for the (max) types.
-func appendSized(dst []byte, t Type, data []byte, limit int) ([]byte, error) {
+func appendSized(dst []byte, t Type, data []byte, limit int) []byte {
 	if !t.long() {
 		if len(data) > limit {
-			return dst, fmt.Errorf("%d bytes do not fit %s of %d bytes", len(data), t.Kind, limit)
+			panic(noValue(t, data))
 		}
-		return append(binary.LittleEndian.AppendUint16(dst, uint16(len(data))), data...), nil
+		return append(binary.LittleEndian.AppendUint16(dst, uint16(len(data))), data...)
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(data)))
 	if len(data) > 0 {
 		dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(data))), data...)
 	}
-	return append(dst, 0, 0, 0, 0), nil
-}
-
-// appendGUID adds a GUID: its first three groups travel little-endian.
-func appendGUID(dst []byte, g [16]byte) []byte {
-	dst = append(dst, 16, g[3], g[2], g[1], g[0], g[5], g[4], g[7], g[6])
-	return append(dst, g[8:]...)
+	return append(dst, 0, 0, 0, 0)
 }
 
 const (

@@ -9,11 +9,7 @@ import (
 
 // answerPrelogin answers PRELOGIN, and starts the encryption that both sides have agreed on.
 func (c *connection) answerPrelogin(r *request) error {
-	options, err := parsePrelogin(r.data)
-	if err != nil {
-		return err
-	}
-	encryption := agreedEncryption(options, c.server.options.Certificate != nil)
+	encryption := agreedEncryption(parsePrelogin(r.data), c.server.options.Certificate != nil)
 	c.release()
 	if err := c.reply(preloginReply(productVersion(c.server.options.Version), encryption)); err != nil {
 		return err
@@ -27,10 +23,7 @@ func (c *connection) answerPrelogin(r *request) error {
 
 // answerLogin answers LOGIN7: a session, or an error and the end of the connection.
 func (c *connection) answerLogin(r *request) error {
-	login, err := parseLogin7(r.data)
-	if err != nil {
-		return err
-	}
+	login := parseLogin7(r.data)
 	login.SPID = c.spid
 	if c.loginOnly {
 		c.unsecure()
@@ -121,18 +114,15 @@ type loginRequest struct {
 }
 
 // parseLogin7 reads a LOGIN7 message and decodes the password.
-func parseLogin7(b []byte) (loginRequest, error) {
+func parseLogin7(b []byte) loginRequest {
 	var out loginRequest
 	if len(b) < loginFixed {
-		return out, malformed("LOGIN7 of %d bytes", len(b))
+		panic(malformed("LOGIN7 of %d bytes", len(b)))
 	}
 	out.version = binary.LittleEndian.Uint32(b[4:])
 	out.packetSize = negotiatePacketSize(binary.LittleEndian.Uint32(b[8:]))
 	out.integrated = b[25]&flagSSPI != 0
-	var err error
-	if out.token, err = sspiToken(b); err != nil {
-		return out, err
-	}
+	out.token = sspiToken(b)
 	for _, f := range []struct {
 		at   int // of the offset and length pair
 		to   *string
@@ -146,7 +136,7 @@ func parseLogin7(b []byte) (loginRequest, error) {
 			continue
 		}
 		if units > maxLoginField || offset < loginFixed-8 || offset+2*units > len(b) {
-			return out, malformed("LOGIN7 field at %d: %d characters at %d of %d bytes", f.at, units, offset, len(b))
+			panic(malformed("LOGIN7 field at %d: %d characters at %d of %d bytes", f.at, units, offset, len(b)))
 		}
 		field := b[offset : offset+2*units]
 		if f.veil {
@@ -154,7 +144,7 @@ func parseLogin7(b []byte) (loginRequest, error) {
 		}
 		*f.to = DecodeUTF16(field)
 	}
-	return out, nil
+	return out
 }
 
 // unveil reverses the obfuscation of a password: the client swapped the nibbles of each byte, then XORed it with 0xA5.
@@ -194,23 +184,18 @@ const (
 )
 
 // parsePrelogin gives the options of a PRELOGIN message.
-func parsePrelogin(b []byte) (map[byte][]byte, error) {
+func parsePrelogin(b []byte) map[byte][]byte {
 	options := map[byte][]byte{}
-	for at := 0; ; at += 5 {
-		if at >= len(b) {
-			return nil, malformed("PRELOGIN without a terminator")
+	for in := (&input{b: b}); ; {
+		kind := in.u8()
+		if kind == preEnd {
+			return options
 		}
-		if b[at] == preEnd {
-			return options, nil
-		}
-		if at+5 > len(b) {
-			return nil, malformed("PRELOGIN option cut short")
-		}
-		offset, length := int(binary.BigEndian.Uint16(b[at+1:])), int(binary.BigEndian.Uint16(b[at+3:]))
+		offset, length := int(binary.BigEndian.Uint16(in.take(2))), int(binary.BigEndian.Uint16(in.take(2)))
 		if offset+length > len(b) {
-			return nil, malformed("PRELOGIN option %d outside the message", b[at])
+			panic(malformed("PRELOGIN option %d outside the message", kind))
 		}
-		options[b[at]] = b[offset : offset+length]
+		options[kind] = b[offset : offset+length]
 	}
 }
 

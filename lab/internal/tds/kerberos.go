@@ -26,7 +26,7 @@ var (
 
 // sspiToken is the security token of a LOGIN7 message, nil when it has none.
 // Source: [MS-TDS] 2.2.6.4.
-func sspiToken(b []byte) ([]byte, error) {
+func sspiToken(b []byte) []byte {
 	offset, length := int(binary.LittleEndian.Uint16(b[sspiAt:])), int(binary.LittleEndian.Uint16(b[sspiAt+2:]))
 	if length == 0xFFFF {
 		if long := int(binary.LittleEndian.Uint32(b[sspiLongAt:])); long > 0 {
@@ -34,12 +34,12 @@ func sspiToken(b []byte) ([]byte, error) {
 		}
 	}
 	if length == 0 {
-		return nil, nil
+		return nil
 	}
 	if offset < loginFixed-8 || length < 0 || offset+length > len(b) {
-		return nil, malformed("LOGIN7 with a security token of %d bytes at %d of %d", length, offset, len(b))
+		panic(malformed("LOGIN7 with a security token of %d bytes at %d of %d", length, offset, len(b)))
 	}
-	return b[offset : offset+length], nil
+	return b[offset : offset+length]
 }
 
 // checkTicket returns the login, EXAMPLE\svc, of a raw Kerberos token, as sent by FreeTDS and Microsoft's driver. The

@@ -13,11 +13,11 @@ func TestSecurityTokenOfALogin(t *testing.T) {
 	login := append(make([]byte, loginFixed), 1, 2, 3)
 	binary.LittleEndian.PutUint16(login[sspiAt:], loginFixed)
 	binary.LittleEndian.PutUint16(login[sspiAt+2:], 3)
-	if token, err := sspiToken(login); err != nil || !bytes.Equal(token, []byte{1, 2, 3}) {
+	if token, err := tried(func() []byte { return sspiToken(login) }); err != nil || !bytes.Equal(token, []byte{1, 2, 3}) {
 		t.Errorf("token %v, error %v", token, err)
 	}
 	binary.LittleEndian.PutUint16(login[sspiAt+2:], 4)
-	if _, err := sspiToken(login); !errors.Is(err, errMalformed) {
+	if _, err := tried(func() []byte { return sspiToken(login) }); !errors.Is(err, errMalformed) {
 		t.Errorf("a token behind the message's end: error %v", err)
 	}
 }

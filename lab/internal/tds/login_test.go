@@ -16,7 +16,7 @@ const freetdsLogin = "d300000004000074001000000683f2f8a162000000000000e003001888
 
 // A real client's login is understood, its password included.
 func TestLoginOfFreeTDS(t *testing.T) {
-	r, err := parseLogin7(unhex(t, freetdsLogin))
+	r, err := tried(func() loginRequest { return parseLogin7(unhex(t, freetdsLogin)) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +52,14 @@ func TestPacketSizeNegotiation(t *testing.T) {
 func TestMalformedLogins(t *testing.T) {
 	whole := unhex(t, freetdsLogin)
 	for n := range loginFixed + 20 {
-		if _, err := parseLogin7(whole[:n]); !errors.Is(err, errMalformed) {
+		if _, err := tried(func() loginRequest { return parseLogin7(whole[:n]) }); !errors.Is(err, errMalformed) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 	}
 	for at, value := range map[int]byte{36: 3, 41: 0xFF, 43: 0x7F, 47: 1} {
 		bad := bytes.Clone(whole)
 		bad[at] = value
-		if _, err := parseLogin7(bad); !errors.Is(err, errMalformed) {
+		if _, err := tried(func() loginRequest { return parseLogin7(bad) }); !errors.Is(err, errMalformed) {
 			t.Errorf("byte %d = %d: %v", at, value, err)
 		}
 	}
@@ -68,13 +68,13 @@ func TestMalformedLogins(t *testing.T) {
 // PRELOGIN is parsed, and an option that points outside its message is refused.
 func TestPrelogin(t *testing.T) {
 	freetds := unhex(t, "00001a00060100200001020021000c03002d00040400310001ff090000000000024d5353514c53657276657200a162000000")
-	options, err := parsePrelogin(freetds)
+	options, err := tried(func() map[byte][]byte { return parsePrelogin(freetds) })
 	if err != nil || len(options) != 5 || string(options[preInstance]) != "MSSQLServer\x00" {
 		t.Errorf("%v, %v", options, err)
 	}
 	for wish, agreed := range map[byte]byte{encryptOff: encryptOff, encryptOn: encryptOn, encryptNotSupported: encryptNotSupported} {
 		freetds[32] = wish
-		if options, err = parsePrelogin(freetds); err != nil || agreedEncryption(options, true) != agreed {
+		if options, err = tried(func() map[byte][]byte { return parsePrelogin(freetds) }); err != nil || agreedEncryption(options, true) != agreed {
 			t.Errorf("a client that wishes %d: %v, %v", wish, options, err)
 		}
 		if agreedEncryption(options, false) != encryptNotSupported {
@@ -82,11 +82,13 @@ func TestPrelogin(t *testing.T) {
 		}
 	}
 	for _, bad := range [][]byte{nil, {0, 0, 6}, {0, 0, 6, 0, 1, 0xFF}, {1, 0xFF, 0xFF, 0, 1, 0xFF}} {
-		if _, err := parsePrelogin(bad); !errors.Is(err, errMalformed) {
+		if _, err := tried(func() map[byte][]byte { return parsePrelogin(bad) }); !errors.Is(err, errMalformed) {
 			t.Errorf("%x: %v", bad, err)
 		}
 	}
-	answer, err := parsePrelogin(preloginReply(productVersion("16.0.4135.4"), encryptNotSupported))
+	answer, err := tried(func() map[byte][]byte {
+		return parsePrelogin(preloginReply(productVersion("16.0.4135.4"), encryptNotSupported))
+	})
 	if err != nil || !bytes.Equal(answer[preVersion], []byte{16, 0, 0x10, 0x27, 0, 0}) || !bytes.Equal(answer[preEncryption], []byte{2}) {
 		t.Errorf("answer %v, %v", answer, err)
 	}

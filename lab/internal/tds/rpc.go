@@ -55,21 +55,17 @@ type call struct {
 }
 
 // parseRPC reads an RPC request.
-func parseRPC(data []byte) ([]call, error) {
+func parseRPC(data []byte) []call {
 	in := &input{b: data}
 	in.allHeaders()
-	var calls []call
-	for first := true; first || in.more(); first = false {
-		c, err := readCall(in)
-		if err != nil {
-			return nil, err
-		}
-		calls = append(calls, c)
+	calls := []call{readCall(in)}
+	for in.more() {
+		calls = append(calls, readCall(in))
 	}
-	return calls, in.err
+	return calls
 }
 
-func readCall(in *input) (call, error) {
+func readCall(in *input) call {
 	var c call
 	if n := in.u16(); n == plpLength {
 		c.number = in.u16()
@@ -83,25 +79,17 @@ func readCall(in *input) (call, error) {
 			c.noExec = in.u8() == rpcNoExec
 			break
 		}
-		p, err := readParam(in)
-		if err != nil {
-			return c, err
-		}
-		c.params = append(c.params, p)
+		c.params = append(c.params, readParam(in))
 	}
-	return c, in.err
+	return c
 }
 
-func readParam(in *input) (Param, error) {
+func readParam(in *input) Param {
 	p := Param{Name: in.text(int(in.u8()))}
 	p.Output = in.u8()&paramOutput != 0
-	t, err := readType(in)
-	if err != nil {
-		return p, err
-	}
-	p.Type = t.Type
-	p.Value, err = readValue(in, t)
-	return p, err
+	t := readType(in)
+	p.Type, p.Value = t.Type, readValue(in, t)
+	return p
 }
 
 // bareProcedure is the last part of a name, without brackets, in lower case.

@@ -184,10 +184,17 @@ const (
 	maxScale     = 7 // of a time
 )
 
-var kindNames = map[Kind]string{
-	KindInt8: "tinyint", KindInt16: "smallint", KindInt32: "int", KindInt64: "bigint", KindBit: "bit", KindFloat: "float",
-	KindDecimal: "numeric", KindMoney: "money", KindDate: "date", KindDateTime: "datetime", KindDateTime2: "datetime2",
-	KindNChar: "nchar", KindNVarChar: "nvarchar", KindVarBinary: "varbinary", KindUniqueIdentifier: "uniqueidentifier", KindXML: "xml",
+// kinds are the names in T-SQL, and TYPE_INFO as far as it is the same for each type of a kind.
+var kinds = [...]struct {
+	name       string
+	wire, size byte
+}{
+	KindInt8: {"tinyint", wireIntN, 1}, KindInt16: {"smallint", wireIntN, 2}, KindInt32: {"int", wireIntN, 4},
+	KindInt64: {"bigint", wireIntN, 8}, KindBit: {"bit", wireBitN, 1}, KindFloat: {"float", wireFloatN, 8},
+	KindDecimal: {"numeric", wireNumericN, 0}, KindMoney: {"money", wireMoneyN, 8}, KindDate: {"date", wireDate, 0},
+	KindDateTime: {"datetime", wireDateTimeN, 8}, KindDateTime2: {"datetime2", wireDateTime2, 0},
+	KindNChar: {"nchar", wireNChar, 0}, KindNVarChar: {"nvarchar", wireNVarChar, 0}, KindVarBinary: {"varbinary", wireVarBinary, 0},
+	KindUniqueIdentifier: {"uniqueidentifier", wireGUID, 16}, KindXML: {"xml", wireXML, 0},
 }
 
 // String is the kind's name in T-SQL; int for the type of NULL.
@@ -195,7 +202,7 @@ func (k Kind) String() string {
 	if k == 0 {
 		k = KindInt32
 	}
-	return kindNames[k]
+	return kinds[k].name
 }
 
 // long reports whether values are sent in chunks.

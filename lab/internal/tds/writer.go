@@ -35,8 +35,8 @@ type Writer struct {
 	err         error
 }
 
-// Err is why nothing more can be sent: ErrAttention, ErrConnectionLost, ErrDropped, or a value that its column
-// cannot hold. A loop that produces rows stops when it is not nil.
+// Err is why nothing more can be sent: ErrAttention, ErrConnectionLost or ErrDropped. A loop that produces rows stops
+// when it is not nil.
 func (w *Writer) Err() error {
 	switch {
 	case w.err != nil:
@@ -82,16 +82,6 @@ func (w *Writer) sendLast(more uint16) {
 
 // Columns begins a result.
 func (w *Writer) Columns(columns []Column) {
-	if len(columns) == 0 || len(columns) >= math.MaxUint16 {
-		w.refuse(fmt.Errorf("a result of %d columns", len(columns)))
-		return
-	}
-	for _, c := range columns {
-		if err := checkType(c.Type); err != nil {
-			w.refuse(fmt.Errorf("column %q: %w", c.Name, err))
-			return
-		}
-	}
 	w.columns = columns
 	w.token(func(b []byte) []byte { return appendColumns(b, columns) })
 }
@@ -105,33 +95,21 @@ func (w *Writer) Row(values []any) {
 		w.drop()
 		return
 	}
-	if len(w.columns) == 0 {
-		w.refuse(errors.New("a row outside a result"))
-		return
-	}
-	row, err := appendRow(append(w.scratch[:0], tokenRow), w.columns, values)
-	w.scratch = row
-	if err != nil {
-		w.refuse(err)
-		return
-	}
+	w.scratch = appendRow(append(w.scratch[:0], tokenRow), w.columns, values)
 	w.settle()
-	w.out.write(row)
+	w.out.write(w.scratch)
 	w.rows++
 }
 
 // appendRow adds the values of some columns.
-func appendRow(dst []byte, columns []Column, values []any) ([]byte, error) {
+func appendRow(dst []byte, columns []Column, values []any) []byte {
 	if len(columns) != len(values) {
-		return dst, fmt.Errorf("%d values for %d columns", len(values), len(columns))
+		panic(fmt.Errorf("%d values for %d columns", len(values), len(columns)))
 	}
-	var err error
 	for i, c := range columns {
-		if dst, err = appendValue(dst, c.Type, values[i]); err != nil {
-			return dst, fmt.Errorf("column %q: %w", c.Name, err)
-		}
+		dst = appendValue(dst, c.Type, values[i])
 	}
-	return dst, nil
+	return dst
 }
 
 // Info sends an informational message (class 0..10).
@@ -163,21 +141,7 @@ func (w *Writer) Database(now, before string) {
 }
 
 // Output sets an output parameter of a procedure.
-func (w *Writer) Output(p Param) {
-	if err := checkType(p.Type); err != nil {
-		w.refuse(fmt.Errorf("parameter %q: %w", p.Name, err))
-		return
-	}
-	w.outputs = append(w.outputs, p)
-}
-
-// refuse reports an error of the engine: what it asked for cannot be sent.
-func (w *Writer) refuse(err error) {
-	w.Error(Message{Number: 50000, State: 1, Class: 20, Text: "The server cannot send its result: " + err.Error() + ".", Line: 1})
-	if w.err == nil {
-		w.err = err
-	}
-}
+func (w *Writer) Output(p Param) { w.outputs = append(w.outputs, p) }
 
 // drop cuts the connection once DropAfter is reached.
 func (w *Writer) drop() {
@@ -195,7 +159,7 @@ func (w *Writer) endCall(last bool) {
 	w.token(func(b []byte) []byte {
 		b = append(b, tokenReturnStatus, 0, 0, 0, 0)
 		for i, p := range w.outputs {
-			b = w.appendOutput(b, i, p)
+			b = appendOutput(b, i, p)
 		}
 		return b
 	})
@@ -207,17 +171,11 @@ func (w *Writer) endCall(last bool) {
 }
 
 // appendOutput adds RETURNVALUE.
-func (w *Writer) appendOutput(b []byte, ordinal int, p Param) []byte {
+func appendOutput(b []byte, ordinal int, p Param) []byte {
 	b = append(b, tokenReturnValue, byte(ordinal), byte(ordinal>>8))
 	b = appendShortText(b, p.Name)
 	b = append(b, 1, 0, 0, 0, 0, 0, 0) // output parameter; no user type, no flags
-	b = appendType(b, p.Type)
-	out, err := appendValue(b, p.Type, p.Value)
-	if err != nil {
-		w.failed = true
-		return appendNull(b, p.Type)
-	}
-	return out
+	return appendValue(appendType(b, p.Type), p.Type, p.Value)
 }
 
 func (w *Writer) errorBit() uint16 {
@@ -260,40 +218,20 @@ func (w *Writer) CrossRows(outer, inner [][]any) (int64, error) {
 		return 0, w.err
 	}
 	split := len(outer[0])
-	if split > len(w.columns) {
-		w.refuse(fmt.Errorf("%d outer values for %d columns", split, len(w.columns)))
-		return 0, w.err
-	}
-	block, ends, err := encodeRows(w.columns[split:], inner)
-	if err != nil {
-		w.refuse(err)
-		return 0, w.err
+	block, ends := []byte(nil), make([]int, 0, len(inner)) // the inner rows, and where each ends
+	for _, row := range inner {
+		block = appendRow(block, w.columns[split:], row)
+		ends = append(ends, len(block))
 	}
 	w.settle()
 	before := w.rows
 	for _, row := range outer {
-		w.scratch, err = appendRow(append(w.scratch[:0], tokenRow), w.columns[:split], row)
-		if err != nil {
-			w.refuse(err)
-			break
-		}
+		w.scratch = appendRow(append(w.scratch[:0], tokenRow), w.columns[:split], row)
 		if !w.joined(w.scratch, block, ends) {
 			break
 		}
 	}
 	return w.rows - before, w.Err()
-}
-
-// encodeRows encodes rows into one block; row i ends at ends[i].
-func encodeRows(columns []Column, rows [][]any) (block []byte, ends []int, err error) {
-	ends = make([]int, 0, len(rows))
-	for _, row := range rows {
-		if block, err = appendRow(block, columns, row); err != nil {
-			return nil, nil, err
-		}
-		ends = append(ends, len(block))
-	}
-	return block, ends, nil
 }
 
 // joined sends one outer row with every inner row; false when the response is over.

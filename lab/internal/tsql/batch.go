@@ -53,6 +53,9 @@ func (p *parser) statement(first bool) Statement {
 	p.began = p.pos
 	t := p.peek()
 	if read := readers[t.Upper]; read != nil && t.Kind == Word {
+		if !p.is("SELECT", "WITH") {
+			p.next()
+		}
 		return read(p, at(t.Line))
 	}
 	p.must(first && p.isName())
@@ -63,6 +66,7 @@ func readQuery(p *parser, line at) Statement {
 	if p.is("WITH") && p.cteFeeds() == "INSERT" {
 		p.next()
 		ctes := p.ctes()
+		p.expect("INSERT")
 		insert := readInsert(p, line).(*Insert)
 		p.must(insert.Source.With == nil)
 		insert.Source.With = ctes
@@ -89,11 +93,8 @@ func (p *parser) cteFeeds() string {
 }
 
 func readDeclare(p *parser, line at) Statement {
-	p.next()
-	d := &Declare{at: line, Variables: []Declaration{p.declaration()}}
-	for p.symbol(",") {
-		d.Variables = append(d.Variables, p.declaration())
-	}
+	d := &Declare{at: line}
+	p.list(func() { d.Variables = append(d.Variables, p.declaration()) })
 	return d
 }
 
@@ -109,7 +110,6 @@ func (p *parser) declaration() Declaration {
 }
 
 func readSet(p *parser, line at) Statement {
-	p.next()
 	if p.peek().Kind != Variable {
 		return p.setOption(line)
 	}
@@ -156,12 +156,11 @@ func (p *parser) optionValue(option string) string {
 	t := p.next()
 	p.must(t.Kind != EOF && t.Kind != Symbol)
 	value := sign + strings.ToUpper(t.Text)
-	onOff := value == "ON" || value == "OFF"
 	switch option {
 	case "LANGUAGE", "DATEFORMAT", "DATEFIRST", "LOCK_TIMEOUT", "DEADLOCK_PRIORITY", "ROWCOUNT", "TEXTSIZE", "CONTEXT_INFO":
 		return value
 	}
-	if !onOff {
+	if value != "ON" && value != "OFF" {
 		p.pos--
 		p.fail()
 	}
@@ -169,7 +168,6 @@ func (p *parser) optionValue(option string) string {
 }
 
 func readIf(p *parser, line at) Statement {
-	p.next()
 	s := &If{at: line, Cond: p.expr()}
 	s.Then = p.statement(false)
 	mark := p.pos
@@ -184,13 +182,11 @@ func readIf(p *parser, line at) Statement {
 }
 
 func readWhile(p *parser, line at) Statement {
-	p.next()
 	cond := p.expr()
 	return &While{at: line, Cond: cond, Body: p.statement(false)}
 }
 
 func readBegin(p *parser, line at) Statement {
-	p.next()
 	if p.is("TRAN", "TRANSACTION") {
 		panic(Unmodelled(int(line), "transactions of more than one statement"))
 	}
@@ -200,34 +196,28 @@ func readBegin(p *parser, line at) Statement {
 }
 
 func readRaiseError(p *parser, line at) Statement {
-	p.next()
-	p.expectSymbol("(")
-	s := &RaiseError{at: line, Args: p.exprList()}
-	p.expectSymbol(")")
+	s := &RaiseError{at: line}
+	p.bracketed(func() { s.Args = p.exprList() })
 	p.must(len(s.Args) == 3)
 	return s
 }
 
 func readThrow(p *parser, line at) Statement {
-	p.next()
 	s := &Throw{at: line, Args: p.exprList()}
 	p.must(len(s.Args) == 3)
 	return s
 }
 
 func readUse(p *parser, line at) Statement {
-	p.next()
 	return &Use{at: line, Database: p.identifier()}
 }
 
 func readWaitFor(p *parser, line at) Statement {
-	p.next()
 	p.expect("DELAY")
 	return &WaitFor{at: line, Delay: p.primary()}
 }
 
 func readExec(p *parser, line at) Statement {
-	p.next()
 	if p.peek().Kind == Variable && p.isSymbolAt(1, "=") {
 		status := lower(p.next().Text)
 		p.next()
@@ -240,11 +230,8 @@ func readExec(p *parser, line at) Statement {
 
 func (p *parser) procedure(line at) Statement {
 	e := &Exec{at: line, Name: p.name()}
-	for !p.argumentsEnd() {
-		e.Args = append(e.Args, p.argument())
-		if !p.symbol(",") {
-			break
-		}
+	if !p.argumentsEnd() {
+		p.list(func() { e.Args = append(e.Args, p.argument()) })
 	}
 	return e
 }
@@ -270,10 +257,9 @@ func (p *parser) argument() Argument {
 
 // readAccepted skips a statement that has no effect in the lab, up to its end.
 func readAccepted(p *parser, line at) Statement {
-	start := p.peek()
-	p.next()
+	what := p.tokens[p.pos-1].Upper
 	p.skipStatement()
-	return &Accepted{at: line, What: start.Upper}
+	return &Accepted{at: line, What: what}
 }
 
 // skipStatement passes tokens up to a semicolon, the end, or a word that starts a statement.
@@ -302,7 +288,6 @@ func (p *parser) startsStatement() bool {
 var dbcc = words("TRACEON TRACEOFF TRACESTATUS DROPCLEANBUFFERS FREEPROCCACHE FREESYSTEMCACHE")
 
 func readDBCC(p *parser, line at) Statement {
-	p.next()
 	t := p.peek()
 	if p.word("INPUTBUFFER") != "" {
 		return p.inputBuffer(line)

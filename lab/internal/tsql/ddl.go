@@ -3,7 +3,6 @@ package tsql
 import "strings"
 
 func readCreate(p *parser, line at) Statement {
-	p.next()
 	switch {
 	case p.word("TABLE") != "":
 		t := &CreateTable{at: line, Name: p.name()}
@@ -12,7 +11,7 @@ func readCreate(p *parser, line at) Statement {
 	case p.word("SCHEMA") != "":
 		return &CreateSchema{at: line, Name: p.identifier()}
 	case p.word("DATABASE") != "":
-		return p.createDatabase(line)
+		return &CreateDatabase{at: line, Name: p.identifier()}
 	case p.is("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED"):
 		return p.createIndex(line)
 	case p.is("PROCEDURE", "PROC"):
@@ -29,10 +28,9 @@ func (p *parser) createIndex(line at) Statement {
 	p.expect("INDEX")
 	x.Name = p.identifier()
 	p.expect("ON")
-	s := &CreateIndex{at: line, Table: p.name()}
+	table := p.name()
 	x.Columns = p.nameList()
-	s.Index = x
-	return s
+	return &CreateIndex{at: line, Table: table, Index: x}
 }
 
 func (p *parser) tableBody(t *CreateTable) {
@@ -54,15 +52,15 @@ func (p *parser) tableElement(t *CreateTable) {
 	if p.word("CONSTRAINT") != "" {
 		name = p.identifier()
 	}
-	switch {
-	case p.is("PRIMARY", "UNIQUE"):
+	if p.is("PRIMARY", "UNIQUE") {
 		t.Indexes = append(t.Indexes, p.key(name, ""))
-	default:
+	} else {
 		p.column(t)
 	}
 }
 
-// key reads PRIMARY KEY or UNIQUE; column is set for a constraint after a column.
+// key reads PRIMARY KEY or UNIQUE, [NON]CLUSTERED, HASH, columns, WITH (BUCKET_COUNT = n); column is set for a
+// constraint after a column.
 func (p *parser) key(name, column string) IndexDef {
 	x := IndexDef{Name: name, Unique: true, Primary: p.expect("PRIMARY", "UNIQUE") == "PRIMARY"}
 	if x.Primary {
@@ -72,12 +70,6 @@ func (p *parser) key(name, column string) IndexDef {
 	if column != "" {
 		x.Columns = []string{column}
 	}
-	return p.index(x)
-}
-
-// index reads the rest of an index: [NON]CLUSTERED, HASH, columns, WITH (BUCKET_COUNT = n).
-func (p *parser) index(x IndexDef) IndexDef {
-	x.Unique = p.word("UNIQUE") != "" || x.Unique
 	if w := p.word("CLUSTERED", "NONCLUSTERED"); w != "" {
 		x.Clustered = w == "CLUSTERED"
 	}
@@ -87,7 +79,6 @@ func (p *parser) index(x IndexDef) IndexDef {
 	}
 	if p.word("WITH") != "" {
 		p.hintList(nil)
-
 	}
 	return x
 }
@@ -102,7 +93,6 @@ func (p *parser) column(t *CreateTable) {
 
 // columnOption reads one option after a column's type.
 func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
-	name := ""
 	switch {
 	case p.phrase("NOT NULL"):
 		c.Nullable = false
@@ -112,7 +102,7 @@ func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
 	case p.word("DEFAULT") != "":
 		c.Default = p.expr()
 	case p.is("PRIMARY", "UNIQUE"):
-		x := p.key(name, c.Name)
+		x := p.key("", c.Name)
 		c.Nullable = c.Nullable && !x.Primary
 		t.Indexes = append(t.Indexes, x)
 	default:
@@ -138,7 +128,6 @@ func (p *parser) tableOptions(t *CreateTable) {
 }
 
 func readDrop(p *parser, line at) Statement {
-	p.next()
 	d := &Drop{at: line, What: p.word("TABLE", "DATABASE", "PROCEDURE", "PROC")}
 	if d.What == "" && p.phrase("RESOURCE POOL") {
 		d.What = "RESOURCE POOL"
@@ -150,15 +139,7 @@ func readDrop(p *parser, line at) Statement {
 		panic(Unmodelled(int(line), "DROP %s", p.peek().Text))
 	}
 	d.IfExists = p.phrase("IF EXISTS")
-	d.Names = []Name{p.name()}
-	for p.symbol(",") {
-		d.Names = append(d.Names, p.name())
-	}
-	return d
-}
-
-func (p *parser) createDatabase(line at) Statement {
-	d := &CreateDatabase{at: line, Name: p.identifier()}
+	p.list(func() { d.Names = append(d.Names, p.name()) })
 	return d
 }
 
@@ -176,8 +157,7 @@ func (p *parser) filegroup() Filegroup {
 // file reads (NAME = n, FILENAME = 'path', SIZE = ..., ...).
 func (p *parser) file(group string) File {
 	f := File{Filegroup: group}
-	p.expectSymbol("(")
-	for {
+	read := func() {
 		option := p.expect("NAME", "NEWNAME", "FILENAME", "SIZE", "MAXSIZE", "FILEGROWTH", "OFFLINE")
 		if p.symbol("=") {
 			t := p.next()
@@ -195,11 +175,8 @@ func (p *parser) file(group string) File {
 				}
 			}
 		}
-		if !p.symbol(",") {
-			break
-		}
 	}
-	p.expectSymbol(")")
+	p.bracketed(func() { p.list(read) })
 	p.must(f.Name != "")
 	return f
 }
@@ -208,7 +185,6 @@ func (p *parser) file(group string) File {
 var fileUnits = map[string]int64{"KB": 1, "": 1024, "MB": 1024, "GB": 1024 * 1024, "TB": 1024 * 1024 * 1024}
 
 func readAlter(p *parser, line at) Statement {
-	p.next()
 	switch {
 	case p.word("DATABASE") != "":
 		return p.alterDatabase(line)
@@ -256,9 +232,8 @@ var databaseOptionNames = words(`RECOVERY COMPATIBILITY_LEVEL MEMORY_OPTIMIZED_E
 	ANSI_NULLS ANSI_NULL_DEFAULT ANSI_PADDING ANSI_WARNINGS ARITHABORT QUOTED_IDENTIFIER RECURSIVE_TRIGGERS
 	ACCELERATED_DATABASE_RECOVERY`)
 
-func (p *parser) databaseOptions() []DatabaseOption {
-	var out []DatabaseOption
-	for {
+func (p *parser) databaseOptions() (out []DatabaseOption) {
+	p.list(func() {
 		t := p.peek()
 		if t.Kind != Word || !databaseOptionNames[t.Upper] {
 			p.fail()
@@ -273,24 +248,14 @@ func (p *parser) databaseOptions() []DatabaseOption {
 			p.word("SECONDS", "MINUTES")
 		}
 		out = append(out, o)
-		if !p.symbol(",") {
-			break
-		}
-	}
+	})
 	if p.word("WITH") != "" { // termination: no transactions to wait for in the lab
-		p.skipTermination()
-	}
-	return out
-}
-
-func (p *parser) skipTermination() {
-	switch p.expect("NO_WAIT", "ROLLBACK") {
-	case "ROLLBACK":
-		if p.expect("IMMEDIATE", "AFTER") == "AFTER" {
+		if p.expect("NO_WAIT", "ROLLBACK") == "ROLLBACK" && p.expect("IMMEDIATE", "AFTER") == "AFTER" {
 			p.integer()
 			p.word("SECONDS")
 		}
 	}
+	return out
 }
 
 func (p *parser) alterServer(line at) Statement {
@@ -315,14 +280,11 @@ func (p *parser) affinity() string {
 		return "CPU=AUTO"
 	}
 	start := p.peek().Start
-	for {
+	p.list(func() {
 		p.integer()
 		if p.word("TO") != "" {
 			p.integer()
 		}
-		if !p.symbol(",") {
-			break
-		}
-	}
+	})
 	return kind + "=" + strings.ToUpper(strings.TrimSpace(p.text[start:p.tokens[p.pos-1].End]))
 }

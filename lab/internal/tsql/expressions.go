@@ -89,11 +89,8 @@ func negatedIf(not bool, x Expr) Expr {
 	return x
 }
 
-func (p *parser) exprList() []Expr {
-	out := []Expr{p.expr()}
-	for p.symbol(",") {
-		out = append(out, p.expr())
-	}
+func (p *parser) exprList() (out []Expr) {
+	p.list(func() { out = append(out, p.expr()) })
 	return out
 }
 
@@ -106,27 +103,19 @@ func (p *parser) operator(symbols ...string) string {
 	return ""
 }
 
-func (p *parser) sum() Expr {
-	x := p.product()
-	for {
-		line := p.peek().Line
-		op := p.operator("+", "-")
-		if op == "" {
-			return x
-		}
-		x = &Arith{Op: op, L: x, R: p.product(), Line: line}
-	}
-}
+func (p *parser) sum() Expr     { return p.operations(p.product, "+", "-") }
+func (p *parser) product() Expr { return p.operations(p.unary, "*", "/", "%") }
 
-func (p *parser) product() Expr {
-	x := p.unary()
+// operations reads operands between operators that bind equally.
+func (p *parser) operations(operand func() Expr, operators ...string) Expr {
+	x := operand()
 	for {
 		line := p.peek().Line
-		op := p.operator("*", "/", "%")
+		op := p.operator(operators...)
 		if op == "" {
 			return x
 		}
-		x = &Arith{Op: op, L: x, R: p.unary(), Line: line}
+		x = &Arith{Op: op, L: x, R: operand(), Line: line}
 	}
 }
 
@@ -249,11 +238,11 @@ func (p *parser) caseExpr() Expr {
 func (p *parser) cast() Expr {
 	p.next()
 	c := &Cast{}
-	p.expectSymbol("(")
-	c.X = p.expr()
-	p.expect("AS")
-	c.Type = p.typeName()
-	p.expectSymbol(")")
+	p.bracketed(func() {
+		c.X = p.expr()
+		p.expect("AS")
+		c.Type = p.typeName()
+	})
 	return c
 }
 
@@ -280,16 +269,10 @@ func (p *parser) call(n Name) *Call {
 	return c
 }
 
-func (p *parser) orderBy() []OrderItem {
-	p.expect("ORDER")
-	p.expect("BY")
-	var out []OrderItem
-	for {
-		item := OrderItem{X: p.expr()}
-		item.Desc = p.word("ASC", "DESC") == "DESC"
-		out = append(out, item)
-		if !p.symbol(",") {
-			return out
-		}
-	}
+func (p *parser) orderBy() (out []OrderItem) {
+	p.list(func() {
+		x := p.expr()
+		out = append(out, OrderItem{X: x, Desc: p.word("ASC", "DESC") == "DESC"})
+	})
+	return out
 }

@@ -174,17 +174,27 @@ func (p *parser) name() Name {
 	return n
 }
 
-func (p *parser) nameList() []string {
-	var out []string
-	p.expectSymbol("(")
-	for {
-		out = append(out, p.identifier())
-		p.word("ASC", "DESC")
-		if !p.symbol(",") {
-			break
-		}
+// list reads items between commas; bracketed, what is between brackets.
+func (p *parser) list(item func()) {
+	item()
+	for p.symbol(",") {
+		item()
 	}
+}
+
+func (p *parser) bracketed(read func()) {
+	p.expectSymbol("(")
+	read()
 	p.expectSymbol(")")
+}
+
+func (p *parser) nameList() (out []string) {
+	p.bracketed(func() {
+		p.list(func() {
+			out = append(out, p.identifier())
+			p.word("ASC", "DESC")
+		})
+	})
 	return out
 }
 
@@ -206,16 +216,13 @@ func (p *parser) typeName() TypeName {
 	if !p.symbol("(") {
 		return t
 	}
-	for {
+	p.list(func() {
 		if p.word("MAX") != "" {
 			t.Args = append(t.Args, -1)
 		} else {
 			t.Args = append(t.Args, int(p.integer()))
 		}
-		if !p.symbol(",") {
-			break
-		}
-	}
+	})
 	p.expectSymbol(")")
 	return t
 }

@@ -16,7 +16,7 @@ func (p *parser) query() *Query {
 		q.With = p.ctes()
 	}
 	q.Body = p.union()
-	if p.is("ORDER") {
+	if p.phrase("ORDER BY") {
 		q.OrderBy = p.orderBy()
 	}
 	if p.word("OPTION") != "" {
@@ -25,22 +25,14 @@ func (p *parser) query() *Query {
 	return q
 }
 
-func (p *parser) ctes() []CTE {
-	var out []CTE
-	for {
-		c := CTE{Name: p.identifier()}
-		if p.isSymbol("(") {
-			c.Columns = p.nameList()
-		}
+func (p *parser) ctes() (out []CTE) {
+	p.list(func() {
+		c := CTE{Name: p.identifier(), Columns: p.columnAliases()}
 		p.expect("AS")
-		p.expectSymbol("(")
-		c.Query = p.query()
-		p.expectSymbol(")")
+		p.bracketed(func() { c.Query = p.query() })
 		out = append(out, c)
-		if !p.symbol(",") {
-			return out
-		}
-	}
+	})
+	return out
 }
 
 // union reads SELECT blocks joined by UNION [ALL].
@@ -64,32 +56,23 @@ func (p *parser) body() Body {
 
 func (p *parser) values() *Values {
 	v := &Values{}
-	for {
-		p.expectSymbol("(")
-		v.Rows = append(v.Rows, p.exprList())
-		p.expectSymbol(")")
+	p.list(func() {
+		p.bracketed(func() { v.Rows = append(v.Rows, p.exprList()) })
 		if len(v.Rows[0]) != len(v.Rows[len(v.Rows)-1]) {
 			panic(Errorf(10709, p.peek().Line, "The number of columns for each row in a table value constructor must be the same."))
 		}
-		if !p.symbol(",") {
-			return v
-		}
-	}
+	})
+	return v
 }
 
 func (p *parser) selectBlock() *Select {
 	s := &Select{Line: p.peek().Line}
 	p.expect("SELECT")
-	if p.word("ALL", "DISTINCT") == "DISTINCT" {
-		s.Distinct = true
-	}
+	s.Distinct = p.word("ALL", "DISTINCT") == "DISTINCT"
 	if p.word("TOP") != "" {
 		s.Top = p.top()
 	}
-	s.Items = []Item{p.item()}
-	for p.symbol(",") {
-		s.Items = append(s.Items, p.item())
-	}
+	p.list(func() { s.Items = append(s.Items, p.item()) })
 	if p.word("INTO") != "" {
 		n := p.name()
 		s.Into = &n
@@ -107,14 +90,12 @@ func (p *parser) selectBlock() *Select {
 }
 
 func (p *parser) top() (n Expr) {
-	if p.symbol("(") {
-		n = p.expr()
-		p.expectSymbol(")")
-	} else {
-		p.must(p.peek().Kind == Number)
-		n = p.primary()
+	if p.isSymbol("(") {
+		p.bracketed(func() { n = p.expr() })
+		return n
 	}
-	return n
+	p.must(p.peek().Kind == Number)
+	return p.primary()
 }
 
 // item reads *, a.*, or x [AS] alias.
@@ -210,9 +191,8 @@ func (p *parser) tablePrimary() TableRef {
 }
 
 func (p *parser) parenthesisedTable() TableRef {
-	p.expectSymbol("(")
-	d := &Derived{Query: p.query()}
-	p.expectSymbol(")")
+	d := &Derived{}
+	p.bracketed(func() { d.Query = p.query() })
 	d.Alias = p.tableAlias()
 	p.must(d.Alias != "")
 	d.Columns = p.columnAliases()
@@ -227,10 +207,7 @@ func (p *parser) columnAliases() []string {
 }
 
 func (p *parser) tableAlias() string {
-	if p.word("AS") != "" {
-		return p.identifier()
-	}
-	if p.isName() {
+	if p.word("AS") != "" || p.isName() {
 		return p.identifier()
 	}
 	return ""
@@ -246,8 +223,7 @@ func (p *parser) tableHints() {
 // hintList reads a bracketed, comma-separated list of word runs, each returned in upper case.
 func (p *parser) hintList(each func(words []string)) []string {
 	var out []string
-	p.expectSymbol("(")
-	for {
+	item := func() {
 		var parts []string
 		for depth := 0; depth > 0 || !p.isSymbol(",") && !p.isSymbol(")"); {
 			p.must(p.peek().Kind != EOF)
@@ -263,11 +239,8 @@ func (p *parser) hintList(each func(words []string)) []string {
 		if each != nil {
 			each(parts)
 		}
-		if !p.symbol(",") {
-			break
-		}
 	}
-	p.expectSymbol(")")
+	p.bracketed(func() { p.list(item) })
 	return out
 }
 

@@ -197,26 +197,20 @@ type File struct {
 type DatabaseOption struct{ Name, Value string }
 
 func readInsert(p *parser, line at) Statement {
-	p.expect("INSERT")
 	p.word("INTO")
 	s := &Insert{at: line, Target: p.name()}
 	p.tableHints()
 	if p.isSymbol("(") && !p.nestedQuery() {
 		s.Columns = p.nameList()
 	}
-	switch {
-	default:
-		p.must(p.is("VALUES", "SELECT", "WITH") || p.isSymbol("("))
-		s.Source = p.query()
-	}
+	p.must(p.is("VALUES", "SELECT", "WITH") || p.isSymbol("("))
+	s.Source = p.query()
 	return s
 }
 
 func readDelete(p *parser, line at) Statement {
-	p.next()
-	s := &Delete{at: line}
 	p.word("FROM")
-	s.Target = p.name()
+	s := &Delete{at: line, Target: p.name()}
 	p.tableHints()
 	if p.word("WHERE") != "" {
 		s.Where = p.expr()
@@ -248,7 +242,6 @@ type (
 )
 
 func readBackup(p *parser, line at) Statement {
-	p.next()
 	b := &Backup{at: line, Log: p.expect("DATABASE", "LOG") == "LOG", Database: p.identifier()}
 	p.must(p.phrase("TO DISK"))
 	p.expectSymbol("=")
@@ -311,11 +304,8 @@ func (p *parser) createProcedure(line at) Statement {
 
 func (p *parser) parameters(s *CreateProcedure) {
 	bracketed := p.symbol("(")
-	for p.peek().Kind == Variable {
-		s.Parameters = append(s.Parameters, p.declaration())
-		if !p.symbol(",") {
-			break
-		}
+	if p.peek().Kind == Variable {
+		p.list(func() { s.Parameters = append(s.Parameters, p.declaration()) })
 	}
 	if bracketed {
 		p.expectSymbol(")")
@@ -323,7 +313,7 @@ func (p *parser) parameters(s *CreateProcedure) {
 }
 
 func (p *parser) procedureOptions(s *CreateProcedure) {
-	for {
+	p.list(func() {
 		switch p.expect("NATIVE_COMPILATION", "SCHEMABINDING", "EXECUTE", "EXEC", "RECOMPILE") {
 		case "NATIVE_COMPILATION":
 			s.Native = true
@@ -331,8 +321,5 @@ func (p *parser) procedureOptions(s *CreateProcedure) {
 			p.expect("AS")
 			p.expect("OWNER", "CALLER", "SELF")
 		}
-		if !p.symbol(",") {
-			return
-		}
-	}
+	})
 }

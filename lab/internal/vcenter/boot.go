@@ -219,7 +219,7 @@ func (m *machine) after(delay time.Duration, work func(*simulator.Context)) {
 	time.AfterFunc(delay, func() {
 		m.locked(func(ctx *simulator.Context) {
 			if m.generation == generation {
-				surviving(func() *refusal { work(ctx); return nil })
+				surviving(func() { work(ctx) })
 			}
 		})
 	})

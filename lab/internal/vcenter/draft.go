@@ -188,28 +188,27 @@ func withShares(info types.ResourceAllocationInfo, normal int32) types.ResourceA
 }
 
 // checkAllocation refuses what no release accepts. capacity is the most that the VM can use.
-func checkAllocation(field string, info types.ResourceAllocationInfo, capacity int64) *refusal {
+func checkAllocation(field string, info types.ResourceAllocationInfo, capacity int64) {
 	reservation, limit := *info.Reservation, *info.Limit
 	switch {
 	case reservation < 0:
-		return invalidArgument(field+".reservation", "%d is negative", reservation)
+		panic(invalidArgument(field+".reservation", "%d is negative", reservation))
 	case reservation > capacity:
-		return invalidArgument(field+".reservation", "%d is more than %d", reservation, capacity)
+		panic(invalidArgument(field+".reservation", "%d is more than %d", reservation, capacity))
 	case limit < unlimited:
-		return invalidArgument(field+".limit", "%d: want -1 or more", limit)
+		panic(invalidArgument(field+".limit", "%d: want -1 or more", limit))
 	case limit != unlimited && limit < reservation:
-		return invalidArgument(field+".limit", "%d is below the reservation of %d", limit, reservation)
+		panic(invalidArgument(field+".limit", "%d is below the reservation of %d", limit, reservation))
 	}
 	switch info.Shares.Level {
 	case types.SharesLevelLow, types.SharesLevelNormal, types.SharesLevelHigh:
 	case types.SharesLevelCustom:
 		if info.Shares.Shares < 0 {
-			return invalidArgument(field+".shares", "%d is negative", info.Shares.Shares)
+			panic(invalidArgument(field+".shares", "%d is negative", info.Shares.Shares))
 		}
 	default:
-		return invalidArgument(field+".shares.level", "%q is not a level", info.Shares.Level)
+		panic(invalidArgument(field+".shares.level", "%q is not a level", info.Shares.Level))
 	}
-	return nil
 }
 
 func allocationChanges(path string, before, after types.ResourceAllocationInfo) []types.PropertyChange {
@@ -230,59 +229,47 @@ func allocationChanges(path string, before, after types.ResourceAllocationInfo) 
 const maxCoresPerSocket = 64
 
 // coldOnly refuses what a running VM cannot change, unless hot-add is enabled.
-func coldOnly(before, after draft, state types.VirtualMachinePowerState) *refusal {
+func coldOnly(before, after draft, state types.VirtualMachinePowerState) {
 	moreCPUs := before.cpuHotAdd && after.vcpus > before.vcpus
 	moreMemory := before.memoryHotAdd && after.memoryMB > before.memoryMB
-	for _, stays := range []bool{
-		after.perSocket == before.perSocket && after.autoPerSocket == before.autoPerSocket,
-		slices.Equal(after.cpuAffinity, before.cpuAffinity),
-		after.memoryMB == before.memoryMB || moreMemory,
-		after.cpuHotAdd == before.cpuHotAdd,
-		after.memoryHotAdd == before.memoryHotAdd,
-		(after.vcpus == before.vcpus || moreCPUs) && after.threads == before.threads,
-		slices.Equal(after.memoryAffinity, before.memoryAffinity),
-		after.coresPerNode == before.coresPerNode && after.exposeOnHotAdd == before.exposeOnHotAdd,
-	} {
-		if !stays {
-			return invalidPower(types.VirtualMachinePowerStatePoweredOff, state)
-		}
+	if after.perSocket != before.perSocket || after.autoPerSocket != before.autoPerSocket ||
+		!slices.Equal(after.cpuAffinity, before.cpuAffinity) || !slices.Equal(after.memoryAffinity, before.memoryAffinity) ||
+		after.memoryMB != before.memoryMB && !moreMemory || after.vcpus != before.vcpus && !moreCPUs ||
+		after.cpuHotAdd != before.cpuHotAdd || after.memoryHotAdd != before.memoryHotAdd || after.threads != before.threads ||
+		after.coresPerNode != before.coresPerNode || after.exposeOnHotAdd != before.exposeOnHotAdd {
+		panic(invalidPower(poweredOff, state))
 	}
-	return nil
 }
 
 // check refuses an impossible configuration, and sets what follows from the rest.
-func (m *machine) check(d *draft) *refusal {
-	for _, part := range []func(*draft) *refusal{
-		m.checkProcessors, m.checkAffinity, m.checkMemory, m.checkCPUAllocation, checkLatency,
-	} {
-		if refused := part(d); refused != nil {
-			return refused
-		}
-	}
-	return nil
+func (m *machine) check(d *draft) {
+	m.checkProcessors(d)
+	m.checkAffinity(d)
+	m.checkMemory(d)
+	m.checkCPUAllocation(d)
+	checkLatency(d)
 }
 
-func (m *machine) checkProcessors(d *draft) *refusal {
+func (m *machine) checkProcessors(d *draft) {
 	most := int32(min(maxVCPUs(m.hardware()), m.host().want.Threads()))
 	switch {
 	case d.vcpus < 1:
-		return invalidArgument("spec.numCPUs", "%d: want 1 or more", d.vcpus)
+		panic(invalidArgument("spec.numCPUs", "%d: want 1 or more", d.vcpus))
 	case d.vcpus > most:
 		fault := &types.NumVirtualCpusNotSupported{MaxSupportedVcpusDest: most, NumCpuVm: d.vcpus}
-		return &refusal{fault: fault, message: "The number of virtual CPUs is more than this virtual machine or host supports."}
+		panic(&refusal{fault: fault, message: "The number of virtual CPUs is more than this virtual machine or host supports."})
 	case d.perSocket < 1:
-		return invalidArgument("spec.numCoresPerSocket", "%d: want 1 or more", d.perSocket)
+		panic(invalidArgument("spec.numCoresPerSocket", "%d: want 1 or more", d.perSocket))
 	case d.perSocket > maxCoresPerSocket:
 		fault := &types.NumVirtualCoresPerSocketNotSupported{MaxSupportedCoresPerSocketDest: maxCoresPerSocket, NumCoresPerSocketVm: d.perSocket}
-		return &refusal{fault: fault, message: "The number of cores per socket is more than the host supports."}
+		panic(&refusal{fault: fault, message: "The number of cores per socket is more than the host supports."})
 	case d.vcpus%d.perSocket != 0:
-		return invalidArgument("spec.numCoresPerSocket", "%d does not divide %d vCPUs", d.perSocket, d.vcpus)
+		panic(invalidArgument("spec.numCoresPerSocket", "%d does not divide %d vCPUs", d.perSocket, d.vcpus))
 	case d.coresPerNode < 0:
-		return invalidArgument("spec.virtualNuma.coresPerNumaNode", "%d is negative", d.coresPerNode)
+		panic(invalidArgument("spec.virtualNuma.coresPerNumaNode", "%d is negative", d.coresPerNode))
 	case d.threads < 0 || d.threads > 1 && d.vcpus%d.threads != 0:
-		return invalidArgument("spec.simultaneousThreads", "%d does not divide %d vCPUs", d.threads, d.vcpus)
+		panic(invalidArgument("spec.simultaneousThreads", "%d does not divide %d vCPUs", d.threads, d.vcpus))
 	}
-	return nil
 }
 
 // maxVCPUs follows VMware's "Hardware Features Available with Virtual Machine Compatibility Settings".
@@ -300,58 +287,52 @@ func maxVCPUs(hardware int) int {
 	return 32
 }
 
-func (m *machine) checkAffinity(d *draft) *refusal {
+func (m *machine) checkAffinity(d *draft) {
 	host := m.host().want
-	if err := checkIDs("spec.cpuAffinity", d.cpuAffinity, host.Threads()); err != nil {
-		return err
-	}
+	checkIDs("spec.cpuAffinity", d.cpuAffinity, host.Threads())
 	if distinct := len(slices.Compact(slices.Sorted(slices.Values(d.cpuAffinity)))); distinct > 0 && distinct < int(d.vcpus) {
-		return invalidArgument("spec.cpuAffinity", "%d logical CPUs for %d vCPUs: want at least as many", distinct, d.vcpus)
+		panic(invalidArgument("spec.cpuAffinity", "%d logical CPUs for %d vCPUs: want at least as many", distinct, d.vcpus))
 	}
-	if err := checkIDs("spec.memoryAffinity", d.memoryAffinity, host.NumaNodes); err != nil {
-		return err
-	}
-	return nil
+	checkIDs("spec.memoryAffinity", d.memoryAffinity, host.NumaNodes)
 }
 
-func checkIDs(field string, ids []int32, count int) *refusal {
+func checkIDs(field string, ids []int32, count int) {
 	for _, id := range ids {
 		if id < 0 || int(id) >= count {
-			return invalidArgument(field, "%d: the host has 0 to %d", id, count-1)
+			panic(invalidArgument(field, "%d: the host has 0 to %d", id, count-1))
 		}
 	}
-	return nil
 }
 
-func (m *machine) checkMemory(d *draft) *refusal {
+func (m *machine) checkMemory(d *draft) {
 	if d.memoryMB < 4 || d.memoryMB%4 != 0 {
-		return invalidArgument("spec.memoryMB", "%d: want a multiple of 4", d.memoryMB)
+		panic(invalidArgument("spec.memoryMB", "%d: want a multiple of 4", d.memoryMB))
 	}
 	if d.locked {
 		if d.sentReservation && *d.memory.Reservation != d.memoryMB {
-			return invalidArgument("spec.memoryAllocation.reservation", "locked to the memory of %d MB", d.memoryMB)
+			panic(invalidArgument("spec.memoryAllocation.reservation", "locked to the memory of %d MB", d.memoryMB))
 		}
 		d.memory.Reservation = types.NewInt64(d.memoryMB)
 	}
 	if most := m.host().want.MemoryMB(); *d.memory.Reservation > most {
-		return invalidArgument("spec.memoryAllocation.reservation", "%d MB is more than the host's %d MB", *d.memory.Reservation, most)
+		panic(invalidArgument("spec.memoryAllocation.reservation", "%d MB is more than the host's %d MB", *d.memory.Reservation, most))
 	}
 	d.memory = withShares(d.memory, normalMemoryShares(d.memoryMB))
-	return checkAllocation("spec.memoryAllocation", d.memory, d.memoryMB)
+	checkAllocation("spec.memoryAllocation", d.memory, d.memoryMB)
 }
 
-func (m *machine) checkCPUAllocation(d *draft) *refusal {
+func (m *machine) checkCPUAllocation(d *draft) {
 	host := m.host().want
 	d.cpu = withShares(d.cpu, normalCPUShares(d.vcpus))
 	capacity := int64(host.MHz) * int64(min(int(d.vcpus), host.Cores()))
-	return checkAllocation("spec.cpuAllocation", d.cpu, capacity)
+	checkAllocation("spec.cpuAllocation", d.cpu, capacity)
 }
 
-func checkLatency(d *draft) *refusal {
+func checkLatency(d *draft) {
 	switch d.latency {
 	case types.LatencySensitivitySensitivityLevelLow, types.LatencySensitivitySensitivityLevelNormal,
 		types.LatencySensitivitySensitivityLevelMedium, types.LatencySensitivitySensitivityLevelHigh:
-		return nil
+		return
 	}
-	return invalidArgument("spec.latencySensitivity.level", "%q is not a level", d.latency)
+	panic(invalidArgument("spec.latencySensitivity.level", "%q is not a level", d.latency))
 }

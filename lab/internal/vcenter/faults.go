@@ -423,7 +423,7 @@ const colleague = `VSPHERE.LOCAL\colleague`
 func (m *machine) changeByHand(ctx *simulator.Context, mhz int64) {
 	spec := &types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}
 	event := Event{"event": "changed", "vm": m.Name, "path": m.scenario.Path(), "cpu_reservation_mhz": mhz}
-	if refused := m.apply(ctx, colleague, spec); refused != nil {
+	if refused := refusing(func() { m.apply(ctx, colleague, spec) }); refused != nil {
 		event["event"], event["reason"] = "not_changed", refused.message
 	}
 	m.lab.tell(event)

@@ -152,7 +152,7 @@ func TestAFailureOfTheLabIsAFaultOfItsRequest(t *testing.T) {
 	m := l.server.order[0]
 	var failed types.ManagedObjectReference
 	m.locked(func(ctx *simulator.Context) {
-		failed = m.startTask(ctx, "resetVM", "reset", func(*simulator.Context) *refusal { panic("broken later") })
+		failed = m.startTask(ctx, "resetVM", "reset", func(*simulator.Context) { panic("broken later") })
 		m.after(0, func(*simulator.Context) { panic("broken at a boot") })
 	})
 	err = object.NewTask(l.client.Client, failed).Wait(l.ctx)

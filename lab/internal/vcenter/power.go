@@ -27,51 +27,48 @@ func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Tas
 		missing := &refusal{fault: &types.ManagedObjectNotFound{Obj: *host}, message: "The object has already been deleted or has not been completely created"}
 		return &methods.PowerOnVM_TaskBody{Fault_: missing.soap()}
 	}
-	task := m.startTask(ctx, "powerOnVM", "powerOn", func(ctx *simulator.Context) *refusal {
+	task := m.startTask(ctx, "powerOnVM", "powerOn", func(ctx *simulator.Context) {
 		if req.Host != nil && *req.Host != m.host().Self {
 			target := m.lab.hostOf(*req.Host)
 			if target == nil || *target.Parent != *m.host().Parent {
-				return invalidArgument("host", "%s cannot run this virtual machine", req.Host.Value)
+				panic(invalidArgument("host", "%s cannot run this virtual machine", req.Host.Value))
 			}
 			m.moveTo(ctx, target)
 		}
-		return m.powerOn(ctx)
+		m.powerOn(ctx)
 	})
 	return &methods.PowerOnVM_TaskBody{Res: &types.PowerOnVM_TaskResponse{Returnval: task}}
 }
 
-func (m *machine) powerOn(ctx *simulator.Context) *refusal {
+func (m *machine) powerOn(ctx *simulator.Context) {
 	if m.isOn() {
-		return invalidPower(poweredOn, m.Runtime.PowerState)
+		panic(invalidPower(poweredOn, m.Runtime.PowerState))
 	}
 	if m.lab.faults.take(scenario.PowerOnRefused, m.scenario, int(m.boots.Load())+1) != nil {
-		return cannotPowerOn("the scenario refuses this power-on (vnuma-lab)")
+		panic(cannotPowerOn("the scenario refuses this power-on (vnuma-lab)"))
 	}
 	if m.lab.faults.take(scenario.FailoverRefused, m.scenario, int(m.boots.Load())+1) != nil {
-		return &refusal{fault: &types.InsufficientFailoverResourcesFault{}, message: "Insufficient resources to satisfy configured failover level for vSphere HA."}
+		panic(&refusal{fault: &types.InsufficientFailoverResourcesFault{}, message: "Insufficient resources to satisfy configured failover level for vSphere HA."})
 	}
 	if m.datastoreFull() {
-		return noSpace()
+		panic(noSpace())
 	}
-	if refused := m.admit(); refused != nil {
-		return refused
-	}
+	m.admit()
 	if m.Runtime.PowerState == suspended {
 		m.resume(ctx)
-		return nil
+		return
 	}
 	if m.asks(ctx) {
-		return unanswered
+		panic(unanswered)
 	}
-	return m.goOn(ctx)
+	m.goOn(ctx)
 }
 
 // goOn is the rest of a power-on after all checks.
-func (m *machine) goOn(ctx *simulator.Context) *refusal {
+func (m *machine) goOn(ctx *simulator.Context) {
 	m.start(ctx, m.lab.faults)
 	m.bootAfter(m.lab.config.Scenario.Boot)
 	m.meddle(m.lab.faults, int(m.boots.Load()))
-	return nil
 }
 
 // powerOnAtStart boots a VM before the lab serves clients: it looks as if it had run for long.
@@ -82,7 +79,7 @@ func (m *machine) powerOnAtStart() error {
 	}
 	var failure error
 	m.locked(func(ctx *simulator.Context) {
-		if refused := m.admit(); refused != nil {
+		if refused := refusing(m.admit); refused != nil {
 			failure = errors.New(refused.message)
 			return
 		}
@@ -103,12 +100,11 @@ func (m *machine) powerOnAtStart() error {
 
 // PowerOffVMTask switches the VM off, during a boot or shutdown as well.
 func (m *machine) PowerOffVMTask(ctx *simulator.Context, _ *types.PowerOffVM_Task) soap.HasFault {
-	task := m.startTask(ctx, "powerOffVM", "powerOff", func(ctx *simulator.Context) *refusal {
+	task := m.startTask(ctx, "powerOffVM", "powerOff", func(ctx *simulator.Context) {
 		if m.Runtime.PowerState == poweredOff {
-			return invalidPower(poweredOff, m.Runtime.PowerState)
+			panic(invalidPower(poweredOff, m.Runtime.PowerState))
 		}
 		m.powerOff(ctx)
-		return nil
 	})
 	return &methods.PowerOffVM_TaskBody{Res: &types.PowerOffVM_TaskResponse{Returnval: task}}
 }
@@ -151,12 +147,11 @@ func (m *machine) RebootGuest(ctx *simulator.Context, _ *types.RebootGuest) soap
 
 // ResetVMTask restarts the guest without asking it. The VM stays powered on and keeps its topology.
 func (m *machine) ResetVMTask(ctx *simulator.Context, _ *types.ResetVM_Task) soap.HasFault {
-	task := m.startTask(ctx, "resetVM", "reset", func(ctx *simulator.Context) *refusal {
+	task := m.startTask(ctx, "resetVM", "reset", func(ctx *simulator.Context) {
 		if !m.isOn() {
-			return invalidPower(poweredOn, m.Runtime.PowerState)
+			panic(invalidPower(poweredOn, m.Runtime.PowerState))
 		}
 		m.restart(ctx)
-		return nil
 	})
 	return &methods.ResetVM_TaskBody{Res: &types.ResetVM_TaskResponse{Returnval: task}}
 }
@@ -191,7 +186,7 @@ func (m *machine) rebooted(ctx *simulator.Context) {
 	case isTrueText(m.extraConfig()[powerCycle]):
 		m.powerOff(ctx)
 		m.storeKeys(ctx, map[string]string{powerCycle: ""}) // ESXi removes it after use
-		if refused := m.powerOn(ctx); refused != nil && refused != unanswered {
+		if refused := refusing(func() { m.powerOn(ctx) }); refused != nil && refused != unanswered {
 			m.lab.tell(Event{"event": "power_cycle_failed", "vm": m.Name, "path": m.scenario.Path(), "reason": refused.message})
 		}
 	default:
@@ -202,52 +197,44 @@ func (m *machine) rebooted(ctx *simulator.Context) {
 func isTrueText(value string) bool { return value == "TRUE" || value == "true" || value == "1" }
 
 // admit returns ESXi's refusal to power on with this configuration on this host, or nil.
-func (m *machine) admit() *refusal {
-	if refused := m.host().admits(); refused != nil {
-		return refused
-	}
+func (m *machine) admit() {
+	m.host().admits()
 	shape := m.shape()
 	host := m.host().want
 	if shape.VCPUs > host.Threads() {
-		return cannotPowerOn("%d vCPUs on a host with %d logical CPUs.", shape.VCPUs, host.Threads())
+		panic(cannotPowerOn("%d vCPUs on a host with %d logical CPUs.", shape.VCPUs, host.Threads()))
 	}
-	if refused := checkTopology(shape); refused != nil {
-		return refused
-	}
+	checkTopology(shape)
 	if slices.Contains(m.scenario.Around.Devices, scenario.Passthrough) && !m.allMemoryReserved() {
-		return memoryNotReserved()
+		panic(memoryNotReserved())
 	}
 	if latencyLevel(m.Config) == types.LatencySensitivitySensitivityLevelHigh {
-		if refused := m.admitLatencySensitive(shape.VCPUs); refused != nil {
-			return refused
-		}
+		m.admitLatencySensitive(shape.VCPUs)
 	}
-	return m.admitMemory(m.memoryReservation())
+	m.admitMemory(m.memoryReservation())
 }
 
 // admits refuses every power-on on a host that vCenter has lost, or that is in maintenance mode, in which a
 // virtual machine cannot be powered on (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
-func (h *host) admits() *refusal {
+func (h *host) admits() {
 	switch {
 	case h.Runtime.ConnectionState != types.HostSystemConnectionStateConnected:
-		return &refusal{fault: &types.HostNotConnected{}, message: "Unable to communicate with the remote host, since it is disconnected."}
+		panic(&refusal{fault: &types.HostNotConnected{}, message: "Unable to communicate with the remote host, since it is disconnected."})
 	case h.Runtime.InMaintenanceMode:
-		return &refusal{fault: &types.InvalidState{}, message: "The operation is not allowed in the current state: the host is in maintenance mode."}
+		panic(&refusal{fault: &types.InvalidState{}, message: "The operation is not allowed in the current state: the host is in maintenance mode."})
 	}
-	return nil
 }
 
 // admitLatencySensitive requires all memory to be reserved, and a core's clock for each vCPU (vSphere 8.0 Resource
 // Management, "Latency Sensitivity": numVcpus x cpuFrequency).
-func (m *machine) admitLatencySensitive(vcpus int) *refusal {
+func (m *machine) admitLatencySensitive(vcpus int) {
 	if !m.allMemoryReserved() {
-		return memoryNotReserved()
+		panic(memoryNotReserved())
 	}
 	needed := int64(vcpus) * int64(m.host().want.MHz)
 	if *m.Config.CpuAllocation.Reservation < needed {
-		return cannotPowerOn("Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least %d MHz.", needed)
+		panic(cannotPowerOn("Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least %d MHz.", needed))
 	}
-	return nil
 }
 
 func (m *machine) allMemoryReserved() bool {
@@ -262,23 +249,22 @@ func memoryNotReserved() *refusal {
 
 // checkTopology has the rules for an explicit virtualNuma: it is stored as it is, and an invalid one makes the
 // power-on fail.
-func checkTopology(shape vnuma.VM) *refusal {
+func checkTopology(shape vnuma.VM) {
 	perNode, perSocket := shape.CoresPerNumaNode, shape.CoresPerSocket
 	switch {
 	case perNode == 0:
-		return nil
+		return
 	case shape.AutoCoresPerSocket:
-		return cannotPowerOn("coresPerNumaNode is %d, but cores per socket are automatic.", perNode)
+		panic(cannotPowerOn("coresPerNumaNode is %d, but cores per socket are automatic.", perNode))
 	case shape.VCPUs%perNode != 0:
-		return cannotPowerOn("%d vCPUs do not divide into nodes of %d.", shape.VCPUs, perNode)
+		panic(cannotPowerOn("%d vCPUs do not divide into nodes of %d.", shape.VCPUs, perNode))
 	case perNode%perSocket != 0 && perSocket%perNode != 0:
-		return cannotPowerOn("coresPerNumaNode %d is neither a multiple nor a divisor of %d cores per socket.", perNode, perSocket)
+		panic(cannotPowerOn("coresPerNumaNode %d is neither a multiple nor a divisor of %d cores per socket.", perNode, perSocket))
 	}
-	return nil
 }
 
 // admitMemory refuses a reservation that exceeds what the host has left after other running VMs.
-func (m *machine) admitMemory(reservationMB int64) *refusal {
+func (m *machine) admitMemory(reservationMB int64) {
 	free := m.host().want.MemoryMB() - hypervisorMB
 	for _, other := range m.lab.order {
 		if other != m && other.host() == m.host() {
@@ -286,20 +272,20 @@ func (m *machine) admitMemory(reservationMB int64) *refusal {
 		}
 	}
 	if reservationMB <= free {
-		return nil
+		return
 	}
 	fault := &types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: reservationMB << 20}
-	return &refusal{fault: fault, message: "The host does not have sufficient memory resources to satisfy the reservation."}
+	panic(&refusal{fault: fault, message: "The host does not have sufficient memory resources to satisfy the reservation."})
 }
 
-// unanswered is what a task's work returns while it waits for a question's answer.
+// unanswered is how a task's work ends while it waits for a question's answer.
 var unanswered = new(refusal)
 
 // pending is a question that waits for an answer.
 type pending struct {
 	id, text string
 	task     *simulator.Task // nil when no client's task waits for it
-	answered func(ctx *simulator.Context, choice string) *refusal
+	answered func(ctx *simulator.Context, choice string)
 }
 
 // blocks is the refusal of whatever is asked of a VM that has a question.
@@ -309,7 +295,7 @@ func (p *pending) blocks() *refusal {
 }
 
 // ask shows a question with its choices, whose keys are their positions.
-func (m *machine) ask(ctx *simulator.Context, text string, usual int32, labels []string, answered func(*simulator.Context, string) *refusal) {
+func (m *machine) ask(ctx *simulator.Context, text string, usual int32, labels []string, answered func(*simulator.Context, string)) {
 	boot := m.boots.Load()
 	if !m.isOn() {
 		boot++ // the one to come
@@ -332,11 +318,11 @@ func (m *machine) asks(ctx *simulator.Context) bool {
 	}
 	text := "msg.uuid.altered:This virtual machine might have been moved or copied.\n" +
 		"If you don't know, answer \"I Copied It\"."
-	m.ask(ctx, text, 2, []string{"Cancel", "I Moved It", "I Copied It"}, func(ctx *simulator.Context, choice string) *refusal {
+	m.ask(ctx, text, 2, []string{"Cancel", "I Moved It", "I Copied It"}, func(ctx *simulator.Context, choice string) {
 		if choice == "0" {
-			return cannotPowerOn("The operation was cancelled by an answer")
+			panic(cannotPowerOn("The operation was cancelled by an answer"))
 		}
-		return m.goOn(ctx)
+		m.goOn(ctx)
 	})
 	return true
 }
@@ -350,7 +336,7 @@ func (m *machine) stop(ctx *simulator.Context) {
 	if m.service != nil {
 		m.service.Pause()
 	}
-	m.ask(ctx, text, 0, []string{"Retry", "Cancel"}, func(ctx *simulator.Context, choice string) *refusal {
+	m.ask(ctx, text, 0, []string{"Retry", "Cancel"}, func(ctx *simulator.Context, choice string) {
 		if m.service != nil {
 			m.service.Resume()
 		}
@@ -360,7 +346,6 @@ func (m *machine) stop(ctx *simulator.Context) {
 		case !m.toolsRunning():
 			m.bootAfter(m.lab.config.Scenario.Boot)
 		}
-		return nil
 	})
 }
 
@@ -372,7 +357,7 @@ func (m *machine) AnswerVM(ctx *simulator.Context, req *types.AnswerVM) soap.Has
 	asked := m.pending
 	m.pending = nil
 	m.publish(ctx, []types.PropertyChange{{Name: "runtime.question"}})
-	refused := asked.answered(ctx, req.AnswerChoice)
+	refused := refusing(func() { asked.answered(ctx, req.AnswerChoice) })
 	if asked.task != nil {
 		m.lab.finish(asked.task, refused)
 	}

@@ -16,18 +16,18 @@ import (
 // ReconfigVMTask changes the configuration completely or not at all.
 func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	spec, user := req.Spec, userNow(ctx)
-	task := m.startTask(ctx, "reconfigVM", "reconfigure", func(ctx *simulator.Context) *refusal {
-		return m.reconfigure(ctx, user, &spec)
+	task := m.startTask(ctx, "reconfigVM", "reconfigure", func(ctx *simulator.Context) {
+		m.reconfigure(ctx, user, &spec)
 	})
 	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: task}}
 }
 
 // RenameTask changes the display name, which is part of the configuration, so the change version changes.
 func (m *machine) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
-	task := m.startTask(ctx, "rename", "rename", func(ctx *simulator.Context) *refusal {
+	task := m.startTask(ctx, "rename", "rename", func(ctx *simulator.Context) {
 		for _, vm := range m.lab.machines {
 			if vm != m && vm.Name == req.NewName && vm.Parent != nil && m.Parent != nil && *vm.Parent == *m.Parent {
-				return &refusal{fault: &types.DuplicateName{Name: req.NewName, Object: vm.Self}, message: "The name '" + req.NewName + "' already exists."}
+				panic(&refusal{fault: &types.DuplicateName{Name: req.NewName, Object: vm.Self}, message: "The name '" + req.NewName + "' already exists."})
 			}
 		}
 		m.complete(ctx)
@@ -35,53 +35,44 @@ func (m *machine) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soa
 		after := before
 		after.name = req.NewName
 		m.publish(ctx, m.changes(before, after))
-		return nil
 	})
 	return &methods.Rename_TaskBody{Res: &types.Rename_TaskResponse{Returnval: task}}
 }
 
-func (m *machine) reconfigure(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec) *refusal {
+func (m *machine) reconfigure(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec) {
 	if fault := m.lab.faults.take(scenario.ReconfigureRefused, m.scenario, int(m.boots.Load())+1); fault != nil {
 		reason := "vnuma-lab: the scenario refuses this reconfigure"
-		return &refusal{fault: &types.SystemError{Reason: reason}, message: "A general system error occurred: " + reason}
+		panic(&refusal{fault: &types.SystemError{Reason: reason}, message: "A general system error occurred: " + reason})
 	}
 	if m.datastoreFull() {
-		return noSpace()
+		panic(noSpace())
 	}
 	m.writtenByOthers(ctx)
-	return m.apply(ctx, user, spec)
+	m.apply(ctx, user, spec)
 }
 
-func (m *machine) apply(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec) *refusal {
+func (m *machine) apply(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec) {
 	if spec.ChangeVersion != "" && spec.ChangeVersion != m.Config.ChangeVersion {
-		return &refusal{fault: &types.ConcurrentAccess{}, message: "The object has been modified since the caller's change version."}
+		panic(&refusal{fault: &types.ConcurrentAccess{}, message: "The object has been modified since the caller's change version."})
 	}
 	if field := m.unmodelled(spec); field != "" {
-		return notSupported("the lab does not model spec.%s", field)
+		panic(notSupported("the lab does not model spec.%s", field))
 	}
 	m.complete(ctx)
 	before := m.draft()
 	after := before
 	after.extraConfig = map[string]string{}
-	for _, edit := range []func(*draft, *types.VirtualMachineConfigSpec) *refusal{
-		editNames, m.editProcessors, editMemory, m.editVirtualNuma, m.editExtraConfig,
-	} {
-		if refused := edit(&after, spec); refused != nil {
-			return refused
-		}
-	}
+	editNames(&after, spec)
+	m.editProcessors(&after, spec)
+	editMemory(&after, spec)
+	m.editVirtualNuma(&after, spec)
+	editExtraConfig(&after, spec)
 	if m.Runtime.PowerState != poweredOff {
-		if refused := coldOnly(before, after, m.Runtime.PowerState); refused != nil {
-			return refused
-		}
+		coldOnly(before, after, m.Runtime.PowerState)
 	}
-	if refused := m.check(&after); refused != nil {
-		return refused
-	}
+	m.check(&after)
 	if m.isOn() {
-		if refused := m.admitMemory(*after.memory.Reservation); refused != nil {
-			return refused
-		}
+		m.admitMemory(*after.memory.Reservation)
 	}
 	m.rebootOff = after.rebootOff
 	if m.isOn() {
@@ -90,7 +81,6 @@ func (m *machine) apply(ctx *simulator.Context, user string, spec *types.Virtual
 	changes := m.changed(before, after)
 	m.publish(ctx, m.changes(before, after))
 	m.tellReconfigured(ctx, user, spec, changes)
-	return nil
 }
 
 // modelled lists the fields of a ConfigSpec that the lab implements.
@@ -141,15 +131,14 @@ func alreadySo(sent, now reflect.Value) bool {
 	return reflect.DeepEqual(sent.Interface(), now.Interface())
 }
 
-func editNames(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+func editNames(d *draft, spec *types.VirtualMachineConfigSpec) {
 	set(&d.name, spec.Name)
 	set(&d.annotation, spec.Annotation)
 	set(&d.guestID, spec.GuestId)
 	setBool(&d.rebootOff, spec.RebootPowerOff)
-	return nil
 }
 
-func (m *machine) editProcessors(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+func (m *machine) editProcessors(d *draft, spec *types.VirtualMachineConfigSpec) {
 	set(&d.vcpus, spec.NumCPUs)
 	setBool(&d.cpuHotAdd, spec.CpuHotAddEnabled)
 	if cores := spec.NumCoresPerSocket; cores != nil {
@@ -157,16 +146,16 @@ func (m *machine) editProcessors(d *draft, spec *types.VirtualMachineConfigSpec)
 		case *cores != 0:
 			d.perSocket, d.autoPerSocket = *cores, false
 		case !m.setsTopology():
-			return invalidArgument("spec.numCoresPerSocket", "0 (automatic) needs virtual hardware 20")
+			panic(invalidArgument("spec.numCoresPerSocket", "0 (automatic) needs virtual hardware 20"))
 		case d.autoPerSocket:
-			return invalidArgument("spec.numCoresPerSocket", "already automatic")
+			panic(invalidArgument("spec.numCoresPerSocket", "already automatic"))
 		default:
 			d.perSocket, d.autoPerSocket = 1, true
 		}
 	}
 	if spec.SimultaneousThreads != 0 {
 		if !m.setsTopology() {
-			return invalidArgument("spec.simultaneousThreads", "needs virtual hardware 20")
+			panic(invalidArgument("spec.simultaneousThreads", "needs virtual hardware 20"))
 		}
 		d.threads = spec.SimultaneousThreads
 	}
@@ -179,10 +168,9 @@ func (m *machine) editProcessors(d *draft, spec *types.VirtualMachineConfigSpec)
 	if spec.LatencySensitivity != nil {
 		d.latency = spec.LatencySensitivity.Level
 	}
-	return nil
 }
 
-func editMemory(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+func editMemory(d *draft, spec *types.VirtualMachineConfigSpec) {
 	set(&d.memoryMB, spec.MemoryMB)
 	setBool(&d.memoryHotAdd, spec.MemoryHotAddEnabled)
 	setBool(&d.locked, spec.MemoryReservationLockedToMax)
@@ -193,38 +181,35 @@ func editMemory(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
 		d.memory = merged(d.memory, spec.MemoryAllocation)
 		d.sentReservation = spec.MemoryAllocation.Reservation != nil
 	}
-	return nil
 }
 
-func (m *machine) editVirtualNuma(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+func (m *machine) editVirtualNuma(d *draft, spec *types.VirtualMachineConfigSpec) {
 	if spec.VirtualNuma == nil {
-		return nil
+		return
 	}
 	if !m.setsTopology() {
-		return invalidArgument("spec.virtualNuma", "needs ESXi 8.0 and virtual hardware 20")
+		panic(invalidArgument("spec.virtualNuma", "needs ESXi 8.0 and virtual hardware 20"))
 	}
 	if cores := spec.VirtualNuma.CoresPerNumaNode; cores != nil {
 		d.coresPerNode = *cores
 	}
 	setBool(&d.exposeOnHotAdd, spec.VirtualNuma.ExposeVnumaOnCpuHotadd)
-	return nil
 }
 
 // owned are the extraConfig keys that typed fields own: vSphere ignores them silently
 // (comment of VirtualMachineConfigSpec.extraConfig).
 var owned = []string{"cpuid.corespersocket", "sched.cpu.", "sched.mem.", "numvcpus", "memsize"}
 
-func (m *machine) editExtraConfig(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+func editExtraConfig(d *draft, spec *types.VirtualMachineConfigSpec) {
 	for _, option := range spec.ExtraConfig {
 		value := option.GetOptionValue()
 		if value.Key == "" {
-			return invalidArgument("spec.extraConfig", "a key is empty")
+			panic(invalidArgument("spec.extraConfig", "a key is empty"))
 		}
 		if !isOwned(value.Key) {
 			d.extraConfig[value.Key] = text(value.Value)
 		}
 	}
-	return nil
 }
 
 func isOwned(key string) bool {

@@ -34,7 +34,7 @@ func (c *taskCounter) reference() types.ManagedObjectReference {
 // startTask registers a task on the machine and runs work after the scenario's task time, holding
 // the machine's lock. The client finds the outcome in the task, as with a real vCenter.
 // name is the method in the API without "_Task"; operation as in its description.
-func (m *machine) startTask(ctx *simulator.Context, name, operation string, work func(*simulator.Context) *refusal) types.ManagedObjectReference {
+func (m *machine) startTask(ctx *simulator.Context, name, operation string, work func(*simulator.Context)) types.ManagedObjectReference {
 	task := m.lab.newTask(m.Self, name+"Task")
 	task.Info.DescriptionId, task.Info.EntityName = "VirtualMachine."+operation, m.Name
 	started := time.Now()
@@ -47,7 +47,7 @@ func (m *machine) startTask(ctx *simulator.Context, name, operation string, work
 		var refused *refusal
 		m.locked(func(ctx *simulator.Context) {
 			if refused = m.barred(method(name)); refused == nil {
-				refused = surviving(func() *refusal { return work(ctx) })
+				refused = surviving(func() { work(ctx) })
 			}
 			if refused == unanswered {
 				m.pending.task = task
@@ -128,8 +128,22 @@ func noSpace() *refusal {
 	return &refusal{fault: fault, message: "Insufficient disk space on datastore '" + datastore + "'."}
 }
 
-// surviving turns a panic outside of requests, in a task or during a boot, into the fault of a vCenter's own failure.
-func surviving(work func() *refusal) (refused *refusal) {
+// refusing returns the refusal with which work panics, or nil.
+func refusing(work func()) (refused *refusal) {
+	defer func() {
+		problem := recover()
+		var ok bool
+		if refused, ok = problem.(*refusal); !ok && problem != nil {
+			panic(problem)
+		}
+	}()
+	work()
+	return nil
+}
+
+// surviving turns any other panic outside of requests, in a task or during a boot, into the fault of a vCenter's own
+// failure.
+func surviving(work func()) (refused *refusal) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			log.Printf("vnuma-lab failed: %v\n%s", problem, debug.Stack())
@@ -137,7 +151,7 @@ func surviving(work func() *refusal) (refused *refusal) {
 			refused = &refusal{fault: &types.SystemError{Reason: reason}, message: "A general system error occurred: " + reason}
 		}
 	}()
-	return work()
+	return refusing(work)
 }
 
 // answering turns a panic inside a request into the fault of a vCenter's own failure.
