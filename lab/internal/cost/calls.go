@@ -13,12 +13,12 @@ import (
 // processors more than twice as many; one processor of an Itanium served 13,500, two 16,500, four no more; a seek
 // cost 15% more than no operation. The microseconds are chosen to reproduce those figures.
 type Calls struct {
-	InterruptUS  float64 `yaml:"interrupt_us"`   // a call's work on the interrupted CPU, if its worker is on the same node
-	WorkerUS     float64 `yaml:"worker_us"`      // a call's work on a worker
-	SeekUS       float64 `yaml:"seek_us"`        // added by a read of a table
-	TransitUS    float64 `yaml:"transit_us"`     // network and client, while nothing in the server waits
-	Handover     float64 `yaml:"handover"`       // by how much interrupt work grows if all workers are on other nodes
-	OthersPerSec float64 `yaml:"others_per_sec"` // requests of other clients, which cost nothing in this model
+	InterruptUS  float64 `yaml:"interrupt_us" within:"0.1 1e6"` // a call's work on the interrupted CPU, if its worker is on the same node
+	WorkerUS     float64 `yaml:"worker_us" within:"0.1 1e6"`    // a call's work on a worker
+	SeekUS       float64 `yaml:"seek_us"`                       // added by a read of a table
+	TransitUS    float64 `yaml:"transit_us"`                    // network and client, while nothing in the server waits
+	Handover     float64 `yaml:"handover" within:"0 100"`       // by how much interrupt work grows if all workers are on other nodes
+	OthersPerSec float64 `yaml:"others_per_sec"`                // requests of other clients, which cost nothing in this model
 }
 
 // DefaultCalls are the values of scenario chang2005.
@@ -68,11 +68,4 @@ func (m Model) Call(l Load) CallTimes {
 // CallNoise is the factor on the intervals of one load: the boot's effect and the load's own.
 func (m Model) CallNoise(seed int64, vm string, boot, load int) float64 {
 	return m.noise(Run{Seed: seed, VM: vm, Boot: boot, Iteration: load})
-}
-
-func (c Calls) fields() []field {
-	return []field{
-		{"calls.interrupt_us", c.InterruptUS, 0.1, 1e6}, {"calls.worker_us", c.WorkerUS, 0.1, 1e6}, {"calls.seek_us", c.SeekUS, 0, 1e6},
-		{"calls.transit_us", c.TransitUS, 0, 1e6}, {"calls.handover", c.Handover, 0, 100}, {"calls.others_per_sec", c.OthersPerSec, 0, 1e6},
-	}
 }

@@ -140,9 +140,11 @@ func TestValidate(t *testing.T) {
 	if err := m.Validate(); err != nil {
 		t.Error(err)
 	}
-	m.BootSD = -1
-	if m.Validate() == nil {
-		t.Error("a negative deviation was accepted")
+	m.BootSD, m.Calls.WorkerUS, m.LogCache.FlushUS, m.FileCache.PathGBs = -1, 0.05, 2e6, math.NaN()
+	want := "cost: boot_sd = -1 is not within 0..1; calls.worker_us = 0.05 is not within 0.1..1e+06; " +
+		"log_cache.flush_us = 2e+06 is not within 0..1e+06; file_cache.path_gb_s = NaN is not within 0.001..100000"
+	if err := m.Validate(); err == nil || err.Error() != want {
+		t.Errorf("impossible values: %v", err)
 	}
 }
 

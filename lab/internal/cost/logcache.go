@@ -78,14 +78,3 @@ func (m Model) ExpectedInserting(l Inserting) InsertCost {
 		Spins: float64(l.Inserts) * spins * (1 + remote*(far-1)),
 	}
 }
-
-func (k LogCache) fields() []field {
-	return []field{
-		{"log_cache.hop_local_ns", k.HopLocalNS, 0, 1e6}, {"log_cache.hop_remote_ns", k.HopRemoteNS, 0, 1e6},
-		{"log_cache.disk_work_us", k.DiskWorkUS, 0, 1e6}, {"log_cache.disk_lines", k.DiskLines, 0, 1e6},
-		{"log_cache.disk_spins", k.DiskSpins, 0, 1e6}, {"log_cache.disk_spins_remote", k.DiskSpinsRemote, 0, 1e6},
-		{"log_cache.native_work_us", k.NativeWorkUS, 0, 1e6}, {"log_cache.native_lines", k.NativeLines, 0, 1e6},
-		{"log_cache.native_spins", k.NativeSpins, 0, 1e6}, {"log_cache.native_spins_remote", k.NativeSpinsRemote, 0, 1e6},
-		{"log_cache.flush_us", k.FlushUS, 0, 1e6},
-	}
-}

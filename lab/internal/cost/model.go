@@ -7,11 +7,12 @@ package cost
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"slices"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -32,26 +33,27 @@ const (
 	Remote Effect = "remote"
 )
 
-// Model has one scenario's parameters. Deviations are standard deviations of the natural logarithm.
+// Model has one scenario's parameters, each from 0 to 100 unless its tag or its section's states another range.
+// Deviations are standard deviations of the natural logarithm.
 type Model struct {
 	Effect        Effect  `yaml:"effect"`
-	BootSD        float64 `yaml:"boot_sd"`        // between boots
-	IterationSD   float64 `yaml:"iteration_sd"`   // between iterations on one boot
-	DriftPerBoot  float64 `yaml:"drift_per_boot"` // log units added by each further power-on
-	OutlierRate   float64 `yaml:"outlier_rate"`   // probability that an iteration is an outlier
-	OutlierFactor float64 `yaml:"outlier_factor"` // factor of an outlier
-	RemotePenalty float64 `yaml:"remote_penalty"` // added time at 100% remote memory: effect remote, and any explicit placement
-	ServerShare   float64 `yaml:"server_share"`   // base time of the server form / client form
-	ServerEffect  float64 `yaml:"server_effect"`  // relative effect of the server form / client form
-	IntoShare     float64 `yaml:"into_share"`     // the same for SELECT ... INTO
+	BootSD        float64 `yaml:"boot_sd" within:"0 1"`            // between boots
+	IterationSD   float64 `yaml:"iteration_sd" within:"0 1"`       // between iterations on one boot
+	DriftPerBoot  float64 `yaml:"drift_per_boot" within:"-1 1"`    // log units added by each further power-on
+	OutlierRate   float64 `yaml:"outlier_rate" within:"0 1"`       // probability that an iteration is an outlier
+	OutlierFactor float64 `yaml:"outlier_factor" within:"0.1 100"` // factor of an outlier
+	RemotePenalty float64 `yaml:"remote_penalty"`                  // added time at 100% remote memory: effect remote, and any explicit placement
+	ServerShare   float64 `yaml:"server_share" within:"0.001 10"`  // base time of the server form / client form
+	ServerEffect  float64 `yaml:"server_effect"`                   // relative effect of the server form / client form
+	IntoShare     float64 `yaml:"into_share" within:"0.001 10"`    // the same for SELECT ... INTO
 	IntoEffect    float64 `yaml:"into_effect"`
-	CPUShare      float64 `yaml:"cpu_share"`    // CPU time / elapsed time
-	PageMicros    float64 `yaml:"page_micros"`  // CPU time of one page of a disk-based table, in microseconds
-	PagePenalty   float64 `yaml:"page_penalty"` // added time of a page on another physical node, at saturation
-	Calls         Calls   `yaml:"calls"`
+	CPUShare      float64 `yaml:"cpu_share" within:"0.01 64"`     // CPU time / elapsed time
+	PageMicros    float64 `yaml:"page_micros" within:"0.001 1e6"` // CPU time of one page of a disk-based table, in microseconds
+	PagePenalty   float64 `yaml:"page_penalty"`                   // added time of a page on another physical node, at saturation
+	Calls         Calls   `yaml:"calls" within:"0 1e6"`
 
-	LogCache  LogCache  `yaml:"log_cache"`  // inserts in a loop
-	FileCache FileCache `yaml:"file_cache"` // a Linux machine's page cache
+	LogCache  LogCache  `yaml:"log_cache" within:"0 1e6"`      // inserts in a loop
+	FileCache FileCache `yaml:"file_cache" within:"0.001 1e3"` // a Linux machine's page cache
 }
 
 // Default is the scenario `paper`.
@@ -72,32 +74,28 @@ func (m Model) Validate() error {
 	default:
 		return fmt.Errorf("cost: effect %q is not one of none, paper, nodes, remote", m.Effect)
 	}
-	var bad []string
-	for _, f := range slices.Concat(m.fields(), m.Calls.fields(), m.LogCache.fields(), m.FileCache.fields()) {
-		if math.IsNaN(f.value) || f.value < f.low || f.value > f.high {
-			bad = append(bad, fmt.Sprintf("%s = %g is not within %g..%g", f.name, f.value, f.low, f.high))
-		}
-	}
-	if bad != nil {
+	if bad := outside(reflect.ValueOf(m), "", "0 100"); bad != nil {
 		return fmt.Errorf("cost: %s", strings.Join(bad, "; "))
 	}
 	return nil
 }
 
-type field struct {
-	name             string
-	value, low, high float64
-}
-
-func (m Model) fields() []field {
-	return []field{
-		{"boot_sd", m.BootSD, 0, 1}, {"iteration_sd", m.IterationSD, 0, 1}, {"drift_per_boot", m.DriftPerBoot, -1, 1},
-		{"outlier_rate", m.OutlierRate, 0, 1}, {"outlier_factor", m.OutlierFactor, 0.1, 100},
-		{"remote_penalty", m.RemotePenalty, 0, 100}, {"server_share", m.ServerShare, 0.001, 10},
-		{"server_effect", m.ServerEffect, 0, 100}, {"into_share", m.IntoShare, 0.001, 10},
-		{"into_effect", m.IntoEffect, 0, 100}, {"cpu_share", m.CPUShare, 0.01, 64},
-		{"page_micros", m.PageMicros, 0.001, 1e6}, {"page_penalty", m.PagePenalty, 0, 100},
+// outside lists the numbers beyond the range that their tag states, or that of the section around them.
+func outside(section reflect.Value, at, usual string) (bad []string) {
+	for i := range section.NumField() {
+		tag, low, high := section.Type().Field(i).Tag, 0.0, 0.0
+		name, within := at+tag.Get("yaml"), cmp.Or(tag.Get("within"), usual)
+		switch value := section.Field(i); value.Kind() {
+		case reflect.Struct:
+			bad = append(bad, outside(value, name+".", within)...)
+		case reflect.Float64:
+			fmt.Sscan(within, &low, &high)
+			if f := value.Float(); math.IsNaN(f) || f < low || f > high {
+				bad = append(bad, fmt.Sprintf("%s = %g is not within %g..%g", name, f, low, high))
+			}
+		}
 	}
+	return bad
 }
 
 // FromYAML reads the `cost` section of a scenario over the default model; an empty text gives the default.

@@ -39,25 +39,17 @@ func (m Model) pagePenalty(r PageRun) float64 {
 // FileCache gives the time to read files on a Linux machine: from the page cache of the reader's node, from another
 // node's, or from disk.
 type FileCache struct {
-	LocalGBs      float64 `yaml:"local_gb_s"`     // one reader, pages on its own node
-	RemotePenalty float64 `yaml:"remote_penalty"` // added time when all pages are on other nodes
-	PathGBs       float64 `yaml:"path_gb_s"`      // all readers of a node together, from that node's pages
-	DiskGBs       float64 `yaml:"disk_gb_s"`      // data outside the page cache
-	WriteGBs      float64 `yaml:"write_gb_s"`     // writing zeros to a file
+	LocalGBs      float64 `yaml:"local_gb_s" within:"0.001 1e4"` // one reader, pages on its own node
+	RemotePenalty float64 `yaml:"remote_penalty" within:"0 100"` // added time when all pages are on other nodes
+	PathGBs       float64 `yaml:"path_gb_s" within:"0.001 1e5"`  // all readers of a node together, from that node's pages
+	DiskGBs       float64 `yaml:"disk_gb_s"`                     // data outside the page cache
+	WriteGBs      float64 `yaml:"write_gb_s"`                    // writing zeros to a file
 }
 
 // Closson (2009): 1,472,114,768 bytes in 0.244703 s from the node that held them and 0.30021 s from the other; zeros
 // were written at 1.0 GB/s. The path's width and the disk are assumptions, as the text does not give them.
 func defaultFileCache() FileCache {
 	return FileCache{LocalGBs: 6.016, RemotePenalty: 0.30021/0.244703 - 1, PathGBs: 18, DiskGBs: 0.1, WriteGBs: 1}
-}
-
-func (f FileCache) fields() []field {
-	return []field{
-		{"file_cache.local_gb_s", f.LocalGBs, 0.001, 1e4}, {"file_cache.remote_penalty", f.RemotePenalty, 0, 100},
-		{"file_cache.path_gb_s", f.PathGBs, 0.001, 1e5}, {"file_cache.disk_gb_s", f.DiskGBs, 0.001, 1e3},
-		{"file_cache.write_gb_s", f.WriteGBs, 0.001, 1e3},
-	}
 }
 
 // FileRead is one read of a file, or of a part of it.

@@ -63,7 +63,16 @@ func (s *shell) start(words []string) int {
 }
 
 // run executes a command line in a process.
-func (p *process) run(words []string) int {
+func (p *process) run(words []string) (status int) {
+	defer func() {
+		switch problem := recover().(type) {
+		case nil:
+		case exitStatus:
+			status = int(problem)
+		default:
+			panic(problem)
+		}
+	}()
 	if isShell(words[0]) {
 		return p.runShell(words)
 	}

@@ -34,6 +34,23 @@ func (p *process) unknown(name string, arguments []string) int {
 	return 2
 }
 
+// exitStatus is what a program panics with that ends at once.
+type exitStatus int
+
+// refuse ends a program whose arguments the lab does not implement.
+func (p *process) refuse(are bool, name string, arguments []string) {
+	if are {
+		panic(exitStatus(p.unknown(name, arguments)))
+	}
+}
+
+// check ends a program that an error prevents from going on.
+func (p *process) check(err error, program, what string) {
+	if err != nil {
+		panic(exitStatus(p.complain(program, what, err)))
+	}
+}
+
 // echo knows -n. A backslash is refused, as shells interpret it differently.
 func echo(p *process, arguments []string) int {
 	end := "\n"
@@ -41,12 +58,9 @@ func echo(p *process, arguments []string) int {
 		arguments, end = arguments[1:], ""
 	}
 	said := strings.Join(arguments, " ")
-	if strings.Contains(said, `\`) {
-		return p.unknown("echo", arguments)
-	}
-	if _, err := io.WriteString(p.stream(1), said+end); err != nil {
-		return p.complain("echo", "write error", err)
-	}
+	p.refuse(strings.Contains(said, `\`), "echo", arguments)
+	_, err := io.WriteString(p.stream(1), said+end)
+	p.check(err, "echo", "write error")
 	return 0
 }
 
@@ -78,9 +92,7 @@ func uname(p *process, arguments []string) int {
 
 func seq(p *process, arguments []string) int {
 	last, err := strconv.Atoi(strings.Join(arguments, " "))
-	if err != nil || last > 1<<16 {
-		return p.unknown("seq", arguments)
-	}
+	p.refuse(err != nil || last > 1<<16, "seq", arguments)
 	for number := 1; number <= last; number++ {
 		fmt.Fprintln(p.stream(1), number)
 	}
@@ -94,9 +106,7 @@ const (
 
 func sleep(p *process, arguments []string) int {
 	seconds, err := strconv.ParseFloat(strings.Join(arguments, " "), 64)
-	if err != nil || !(seconds >= 0 && seconds <= longestRest) {
-		return p.unknown("sleep", arguments)
-	}
+	p.refuse(err != nil || !(seconds >= 0 && seconds <= longestRest), "sleep", arguments)
 	p.now += time.Duration(seconds * float64(time.Second))
 	time.Sleep(shortRest)
 	return 0
@@ -107,12 +117,9 @@ func timeout(p *process, arguments []string) int {
 	if len(arguments) > 2 && arguments[0] == "-k" {
 		arguments = arguments[2:]
 	}
-	if len(arguments) < 2 {
-		return p.unknown("timeout", arguments)
-	}
-	if _, err := strconv.ParseFloat(arguments[0], 64); err != nil {
-		return p.unknown("timeout", arguments)
-	}
+	p.refuse(len(arguments) < 2, "timeout", arguments)
+	_, err := strconv.ParseFloat(arguments[0], 64)
+	p.refuse(err != nil, "timeout", arguments)
 	return p.run(arguments[1:])
 }
 
@@ -137,31 +144,24 @@ func (p *process) runReal(name string, arguments []string) int {
 	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
 		return ended.ExitCode()
 	}
-	if err != nil {
-		return p.complain(name, "cannot be started", err)
-	}
+	p.check(err, name, "cannot be started")
 	return 0
 }
 
 // tail is `tail -c BYTES` of the standard input.
 func tail(p *process, arguments []string) int {
-	if len(arguments) != 2 || arguments[0] != "-c" {
-		return p.unknown("tail", arguments)
-	}
+	p.refuse(len(arguments) != 2 || arguments[0] != "-c", "tail", arguments)
 	most, err := strconv.Atoi(arguments[1])
-	if err != nil || most < 0 {
-		return p.unknown("tail", arguments)
-	}
-	text, status := p.text("tail", nil)
+	p.refuse(err != nil || most < 0, "tail", arguments)
+	text := p.text("tail", nil)
 	io.WriteString(p.stream(1), text[max(0, len(text)-most):])
-	return status
+	return 0
 }
 
 func cat(p *process, names []string) int {
 	if len(names) == 0 {
-		if _, err := io.Copy(p.stream(1), p.input()); err != nil {
-			return p.complain("cat", "-", err)
-		}
+		_, err := io.Copy(p.stream(1), p.input())
+		p.check(err, "cat", "-")
 		return 0
 	}
 	status := 0
@@ -171,9 +171,8 @@ func cat(p *process, names []string) int {
 			status = p.complain("cat", name, err)
 			continue
 		}
-		if _, err := io.WriteString(p.stream(1), text); err != nil {
-			return p.complain("cat", "write error", err)
-		}
+		_, err = io.WriteString(p.stream(1), text)
+		p.check(err, "cat", "write error")
 	}
 	return status
 }
@@ -182,28 +181,19 @@ func head(p *process, arguments []string) int {
 	switch {
 	case len(arguments) == 2 && arguments[0] == "-n":
 		lines, err := strconv.Atoi(arguments[1])
-		if err != nil || lines < 0 {
-			return p.unknown("head", arguments)
-		}
-		text, status := p.text("head", nil)
-		if status != 0 {
-			return status
-		}
+		p.refuse(err != nil || lines < 0, "head", arguments)
+		text := p.text("head", nil)
 		all := strings.SplitAfter(text, "\n")
 		io.WriteString(p.stream(1), strings.Join(all[:min(lines, len(all))], ""))
 		return 0
 	case len(arguments) == 2 && arguments[0] == "-c":
 		most, err := strconv.ParseInt(arguments[1], 10, 64)
-		if err != nil || most < 0 {
-			return p.unknown("head", arguments)
-		}
+		p.refuse(err != nil || most < 0, "head", arguments)
 		io.CopyN(p.stream(1), p.input(), most) // an input that is shorter is all of it
 		return 0
 	case len(arguments) == 3 && arguments[0] == "-c":
 		bytes, err := strconv.ParseInt(arguments[1], 10, 64)
-		if err != nil || bytes < 0 {
-			return p.unknown("head", arguments)
-		}
+		p.refuse(err != nil || bytes < 0, "head", arguments)
 		return p.headOfDevice(bytes, arguments[2])
 	}
 	return p.unknown("head", arguments)
@@ -213,44 +203,35 @@ func head(p *process, arguments []string) int {
 func (p *process) headOfDevice(bytes int64, name string) int {
 	found := p.lookup(name)
 	to, ok := p.files[1].(*opened)
-	if found == nil || found.device == 0 || found.device == 'n' || !ok {
-		return p.unknown("head", []string{"-c", strconv.FormatInt(bytes, 10), name})
-	}
-	if err := to.grow(bytes, p.memory); err != nil {
-		return p.complain("head", "write error", err)
-	}
+	unknown := found == nil || found.device == 0 || found.device == 'n' || !ok
+	p.refuse(unknown, "head", []string{"-c", strconv.FormatInt(bytes, 10), name})
+	p.check(to.grow(bytes, p.memory), "head", "write error")
 	return 0
 }
 
 func wc(p *process, arguments []string) int {
-	if !slices.Equal(arguments, []string{"-l"}) {
-		return p.unknown("wc", arguments)
-	}
-	text, status := p.text("wc", nil)
-	if status == 0 {
-		fmt.Fprintln(p.stream(1), strings.Count(text, "\n"))
-	}
-	return status
+	p.refuse(!slices.Equal(arguments, []string{"-l"}), "wc", arguments)
+	text := p.text("wc", nil)
+	fmt.Fprintln(p.stream(1), strings.Count(text, "\n"))
+	return 0
 }
 
 // text is all of the files named, or of the standard input.
-func (p *process) text(program string, names []string) (string, int) {
+func (p *process) text(program string, names []string) string {
 	if len(names) == 0 {
 		all, err := io.ReadAll(p.input())
-		if err != nil {
-			return "", p.complain(program, "-", err)
-		}
-		return string(all), 0
+		p.check(err, program, "-")
+		return string(all)
 	}
 	var all strings.Builder
 	for _, name := range names {
 		text, err := p.contents(name)
 		if err != nil {
-			return "", p.complain(program, name, err) + 1
+			panic(exitStatus(p.complain(program, name, err) + 1))
 		}
 		all.WriteString(text)
 	}
-	return all.String(), 0
+	return all.String()
 }
 
 func lines(text string) []string {
@@ -267,9 +248,7 @@ var (
 
 // awk knows two programs: `$3 == "TEXT" { print $4 }` and `NR == 2 { print $4 }`.
 func awk(p *process, arguments []string) int {
-	if len(arguments) == 0 {
-		return p.unknown("awk", arguments)
-	}
+	p.refuse(len(arguments) == 0, "awk", arguments)
 	column := func(row []string, number string) string {
 		n, _ := strconv.Atoi(number)
 		if n < 1 || n > len(row) {
@@ -278,10 +257,8 @@ func awk(p *process, arguments []string) int {
 		return row[n-1]
 	}
 	byField, byNumber := awkField.FindStringSubmatch(arguments[0]), awkNumber.FindStringSubmatch(arguments[0])
-	if byField == nil && byNumber == nil {
-		return p.unknown("awk", arguments)
-	}
-	text, status := p.text("awk", arguments[1:])
+	p.refuse(byField == nil && byNumber == nil, "awk", arguments)
+	text := p.text("awk", arguments[1:])
 	for number, line := range lines(text) {
 		row := strings.Fields(line)
 		switch {
@@ -291,28 +268,19 @@ func awk(p *process, arguments []string) int {
 			fmt.Fprintln(p.stream(1), column(row, byNumber[2]))
 		}
 	}
-	return status
+	return 0
 }
 
 var sedPrint = regexp.MustCompile(`^s/([^/]+)/([^/\\&]*)/p$`)
 
 // sed knows `sed -n 's/REGULAR EXPRESSION/TEXT/p' [FILE]`; in a basic expression + and ? mean themselves.
 func sed(p *process, arguments []string) int {
-	if len(arguments) < 2 || arguments[0] != "-n" {
-		return p.unknown("sed", arguments)
-	}
+	p.refuse(len(arguments) < 2 || arguments[0] != "-n", "sed", arguments)
 	wanted := sedPrint.FindStringSubmatch(arguments[1])
-	if wanted == nil {
-		return p.unknown("sed", arguments)
-	}
+	p.refuse(wanted == nil, "sed", arguments)
 	expression, err := regexp.Compile(strings.NewReplacer("+", `\+`, "?", `\?`).Replace(wanted[1]))
-	if err != nil {
-		return p.unknown("sed", arguments)
-	}
-	text, status := p.text("sed", arguments[2:])
-	if status != 0 {
-		return status
-	}
+	p.refuse(err != nil, "sed", arguments)
+	text := p.text("sed", arguments[2:])
 	for _, line := range lines(text) {
 		if at := expression.FindStringIndex(line); at != nil {
 			fmt.Fprintln(p.stream(1), line[:at[0]]+wanted[2]+line[at[1]:])
@@ -326,9 +294,7 @@ func grep(p *process, arguments []string) int {
 	if len(arguments) > 2 && arguments[0] == "-lzxF" {
 		return 1
 	}
-	if len(arguments) != 3 || arguments[0] != "-qs" {
-		return p.unknown("grep", arguments)
-	}
+	p.refuse(len(arguments) != 3 || arguments[0] != "-qs", "grep", arguments)
 	text, err := p.contents(arguments[2])
 	if err == nil && strings.Contains(text, arguments[1]) {
 		return 0

@@ -13,9 +13,7 @@ import (
 )
 
 func dirname(p *process, names []string) int {
-	if len(names) != 1 {
-		return p.unknown("dirname", names)
-	}
+	p.refuse(len(names) != 1, "dirname", names)
 	fmt.Fprintln(p.stream(1), path.Dir(names[0]))
 	return 0
 }
@@ -54,9 +52,7 @@ func mkdir(p *process, arguments []string) int {
 			parents = true
 		case "-m":
 			octal, err := strconv.ParseUint(arguments[1], 8, 9)
-			if err != nil {
-				return p.unknown("mkdir", arguments)
-			}
+			p.refuse(err != nil, "mkdir", arguments)
 			mode, arguments = fs.FileMode(octal), arguments[1:]
 		default:
 			return p.unknown("mkdir", arguments)
@@ -64,9 +60,7 @@ func mkdir(p *process, arguments []string) int {
 		arguments = arguments[1:]
 	}
 	for _, name := range arguments {
-		if err := p.makeFolder(name, mode, parents); err != nil {
-			return p.complain("mkdir", name, err)
-		}
+		p.check(p.makeFolder(name, mode, parents), "mkdir", name)
 	}
 	return 0
 }
@@ -90,9 +84,7 @@ func (p *process) makeFolder(name string, mode fs.FileMode, parents bool) error 
 
 func mkfifo(p *process, names []string) int {
 	for _, name := range names {
-		if err := p.make(name, &entry{mode: fs.ModeNamedPipe | 0o644}); err != nil {
-			return p.complain("mkfifo", name, err)
-		}
+		p.check(p.make(name, &entry{mode: fs.ModeNamedPipe | 0o644}), "mkfifo", name)
 	}
 	return 0
 }
@@ -121,9 +113,7 @@ func mktemp(p *process, arguments []string) int {
 		if errors.Is(err, syscall.EEXIST) && name != stem {
 			continue
 		}
-		if err != nil {
-			return p.complain("mktemp", pattern, err)
-		}
+		p.check(err, "mktemp", pattern)
 		fmt.Fprintln(p.stream(1), name)
 		return 0
 	}
@@ -164,18 +154,14 @@ func rmdir(p *process, names []string) int {
 		case len(found.children) > 0:
 			return p.complain("rmdir", name, syscall.ENOTEMPTY)
 		}
-		if err := p.unlink(name); err != nil {
-			return p.complain("rmdir", name, err)
-		}
+		p.check(p.unlink(name), "rmdir", name)
 	}
 	return 0
 }
 
 // stat knows -c %s and -f -c %T.
 func stat(p *process, arguments []string) int {
-	if len(arguments) == 0 {
-		return p.unknown("stat", arguments)
-	}
+	p.refuse(len(arguments) == 0, "stat", arguments)
 	name := arguments[len(arguments)-1]
 	found := p.lookup(name)
 	if found == nil {
@@ -195,9 +181,7 @@ func stat(p *process, arguments []string) int {
 
 // df knows -Pk of a folder.
 func df(p *process, arguments []string) int {
-	if len(arguments) != 2 || arguments[0] != "-Pk" {
-		return p.unknown("df", arguments)
-	}
+	p.refuse(len(arguments) != 2 || arguments[0] != "-Pk", "df", arguments)
 	found := p.lookup(arguments[1])
 	if found == nil {
 		return p.complain("df", arguments[1], syscall.ENOENT)
@@ -231,15 +215,11 @@ func test(p *process, words []string) int {
 		holds = words[0] != ""
 	case 2:
 		is := fileTests[words[0]]
-		if is == nil {
-			return p.unknown("test", words)
-		}
+		p.refuse(is == nil, "test", words)
 		holds = is(p, words[1])
 	case 3:
 		compare := comparisons[words[1]]
-		if compare == nil {
-			return p.unknown("test", words)
-		}
+		p.refuse(compare == nil, "test", words)
 		var known bool
 		if holds, known = compare(words[0], words[2]); !known {
 			fmt.Fprintf(p.stream(2), "[: Illegal number: %s %s\n", words[0], words[2])

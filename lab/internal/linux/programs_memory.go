@@ -76,7 +76,7 @@ type copying struct {
 
 var factors = map[byte]int64{'K': 1 << 10, 'k': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
 
-func (p *process) copying(arguments []string) (copying, bool) {
+func (p *process) copying(arguments []string) copying {
 	asked := copying{block: 512, count: -1}
 	for _, word := range arguments {
 		name, value, _ := strings.Cut(word, "=")
@@ -97,14 +97,13 @@ func (p *process) copying(arguments []string) (copying, bool) {
 		case "skip":
 			asked.skip = number * factor
 		default:
-			return asked, false
+			p.refuse(true, "dd", arguments)
 		}
-		if err != nil || number < 0 {
-			return asked, false
-		}
+		p.refuse(err != nil || number < 0, "dd", arguments)
 	}
 	fits := asked.block > 0 && asked.block <= longestBlock && max(asked.count, asked.skip) <= longestCopy/asked.block
-	return asked, fits && asked.from != "" && asked.to != ""
+	p.refuse(!fits || asked.from == "" || asked.to == "", "dd", arguments)
+	return asked
 }
 
 // The largest size that dd accepts, in bytes: more than any machine here has.
@@ -115,26 +114,15 @@ const (
 
 // dd copies from a file or a device to a file or a device, and prints how long the machine took for it.
 func dd(p *process, arguments []string) int {
-	asked, ok := p.copying(arguments)
-	if !ok {
-		return p.unknown("dd", arguments)
-	}
+	asked := p.copying(arguments)
 	from, err := p.open(asked.from)
-	if err != nil {
-		return p.complain("dd", "failed to open '"+asked.from+"'", err)
-	}
+	p.check(err, "dd", "failed to open '"+asked.from+"'")
 	to, err := p.create(asked.to, false)
-	if err != nil {
-		return p.complain("dd", "failed to open '"+asked.to+"'", err)
-	}
+	p.check(err, "dd", "failed to open '"+asked.to+"'")
 	bytes := asked.bytesOf(from.entry)
-	if bytes < 0 || from.entry.isPipe() {
-		return p.unknown("dd", arguments) // it would never end
-	}
+	p.refuse(bytes < 0 || from.entry.isPipe(), "dd", arguments)
 	seconds, err := p.copyBytes(from, to, bytes)
-	if err != nil {
-		return p.complain("dd", "error", err)
-	}
+	p.check(err, "dd", "error")
 	p.now += time.Duration(seconds * float64(time.Second))
 	blocks, rest := bytes/asked.block, 0
 	if bytes%asked.block != 0 {
