@@ -157,11 +157,11 @@ func (i *Instance) Start(b guest.Boot) error {
 	if b.Faults.NeverListens {
 		return nil
 	}
-	listener, err := i.listen()
+	listeners, err := i.listen()
 	if err != nil {
 		return err
 	}
-	i.server = tds.Serve(listener, i, tds.Options{
+	i.server = tds.Serve(listeners, i, tds.Options{
 		ServerName: i.serverName(), Version: i.config.Version, DropAfterRows: b.Faults.DropAfterRows, Log: i.config.Log,
 		Certificate: i.config.Certificate, Keytab: i.config.Keytab,
 	})

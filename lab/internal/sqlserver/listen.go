@@ -1,12 +1,11 @@
 package sqlserver
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -41,12 +40,8 @@ func parsePorts(text string) ([]listenPort, error) {
 
 // listen opens every port of the registry's TcpPort. As on the real server, a port in use prevents it from
 // starting. The caller holds mu.
-func (i *Instance) listen() (net.Listener, error) {
-	setting := i.registry[tcpPort]
-	if setting == "" {
-		setting = i.registry[dynamicPort]
-	}
-	ports, err := parsePorts(setting)
+func (i *Instance) listen() ([]net.Listener, error) {
+	ports, err := parsePorts(cmp.Or(i.registry[tcpPort], i.registry[dynamicPort]))
 	if err != nil {
 		return nil, err
 	}
@@ -55,74 +50,19 @@ func (i *Instance) listen() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &listeners{accepted: make(chan accepted), closed: make(chan struct{})}
+	var all []net.Listener
 	for _, port := range ports {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port.number)))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("SQL Server cannot listen: %w", err), all.Close())
+			for _, open := range all {
+				open.Close()
+			}
+			return nil, fmt.Errorf("SQL Server cannot listen: %w", err)
 		}
-		all.add(l)
+		all = append(all, l)
 	}
 	return all, nil
 }
-
-// listeners accept connections on several ports as if they were one.
-type listeners struct {
-	list     []net.Listener
-	accepted chan accepted
-	closed   chan struct{}
-	once     sync.Once
-}
-
-type accepted struct {
-	conn net.Conn
-	err  error
-}
-
-func (l *listeners) add(one net.Listener) {
-	l.list = append(l.list, one)
-	go func() {
-		for {
-			conn, err := one.Accept()
-			select {
-			case l.accepted <- accepted{conn, err}:
-			case <-l.closed:
-				if err == nil {
-					_ = conn.Close() // the server has stopped
-				}
-				return
-			}
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-		}
-	}()
-}
-
-// Accept waits for a connection on any of the ports.
-func (l *listeners) Accept() (net.Conn, error) {
-	select {
-	case a := <-l.accepted:
-		return a.conn, a.err
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close closes every port.
-func (l *listeners) Close() error {
-	var failed error
-	l.once.Do(func() {
-		close(l.closed)
-		for _, one := range l.list {
-			failed = errors.Join(failed, one.Close())
-		}
-	})
-	return failed
-}
-
-// Addr is that of the first port.
-func (l *listeners) Addr() net.Addr { return l.list[0].Addr() }
 
 // assign gives a new session its SQLOS node: by its port's mask, in rotation if that has several nodes.
 // The caller holds mu.

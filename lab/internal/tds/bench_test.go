@@ -39,7 +39,7 @@ func BenchmarkCrossRows(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	server := Serve(l, s, Options{})
+	server := Serve([]net.Listener{l}, s, Options{})
 	defer server.Close()
 	c := login(b, server)
 	if err := c.SetDeadline(time.Time{}); err != nil {

@@ -82,7 +82,7 @@ func start(t *testing.T, s *script, o Options) (*Server, *record) {
 	log := &record{}
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.ServerName = "LAB"
-	server := Serve(l, s, o)
+	server := Serve([]net.Listener{l}, s, o)
 	t.Cleanup(func() {
 		server.Close()
 		server.Wait()
@@ -98,7 +98,7 @@ type client struct {
 
 func connect(t testing.TB, server *Server) *client {
 	t.Helper()
-	conn, err := net.Dial("tcp", server.Addr().String())
+	conn, err := net.Dial("tcp", server.listeners[0].Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

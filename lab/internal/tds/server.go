@@ -52,9 +52,9 @@ func (o Options) withDefaults() Options {
 
 // Server accepts connections until Close.
 type Server struct {
-	listener net.Listener
-	engine   Engine
-	options  Options
+	listeners []net.Listener
+	engine    Engine
+	options   Options
 
 	ctx   context.Context
 	stop  context.CancelCauseFunc
@@ -66,25 +66,20 @@ type Server struct {
 	nextSPID    uint16
 }
 
-// Serve accepts connections on l, each in its own goroutine, until Close. It then owns l.
-func Serve(l net.Listener, engine Engine, options Options) *Server {
-	s := &Server{listener: l, engine: engine, options: options.withDefaults(),
+// Serve accepts connections on some ports, each in its own goroutine, until Close. It then owns the listeners.
+func Serve(listeners []net.Listener, engine Engine, options Options) *Server {
+	s := &Server{listeners: listeners, engine: engine, options: options.withDefaults(),
 		connections: map[*connection]struct{}{}, nextSPID: firstSPID}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.ended.Add(1)
-	go func() {
-		defer s.ended.Done()
-		s.acceptAll()
-	}()
+	for _, l := range listeners {
+		s.ended.Go(func() { s.acceptAll(l) })
+	}
 	return s
 }
 
-// Addr is where the server listens.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
-
-func (s *Server) acceptAll() {
+func (s *Server) acceptAll(l net.Listener) {
 	for {
-		conn, err := s.listener.Accept()
+		conn, err := l.Accept()
 		switch {
 		case err == nil:
 			s.start(conn)
@@ -120,14 +115,12 @@ func (s *Server) start(conn net.Conn) {
 		c.log.Debug("a login without time limit", "error", err)
 	}
 	s.connections[c] = struct{}{}
-	s.ended.Add(1)
-	go func() {
-		defer s.ended.Done()
+	s.ended.Go(func() {
 		c.serve()
 		s.mu.Lock()
 		delete(s.connections, c)
 		s.mu.Unlock()
-	}()
+	})
 }
 
 // Close stops listening and cuts every connection at once, as a power failure does: clients see a reset. It does
@@ -137,8 +130,10 @@ func (s *Server) Close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	s.stop(ErrConnectionLost)
-	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		s.options.Log.Error("closing the listener", "error", err)
+	for _, l := range s.listeners {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			s.options.Log.Error("closing the listener", "error", err)
+		}
 	}
 	for c := range s.connections {
 		c.cut()
