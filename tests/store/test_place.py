@@ -112,7 +112,7 @@ def test_the_longest_mount_point_decides(path: str, kind: str) -> None:
 def test_sqlite_on_a_network_file_system_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """The sentence says what could happen and offers both ways out; no file is made."""
+    """No file is made; where mounts cannot be read, the store is made."""
     mounts = tmp_path / "mounts"
     mounts.write_text(f"{MOUNTS}filer:/x {tmp_path} {kind} rw 0 0\n")
     monkeypatch.setattr(place_module, "MOUNTS", mounts)

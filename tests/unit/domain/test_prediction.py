@@ -205,7 +205,7 @@ def test_the_key_of_a_typed_field_is_no_doubt() -> None:
 
 
 def test_a_release_that_no_source_covers_makes_every_layout_less_sure() -> None:
-    """A mistyped or a future one: the rules are those of the newest known, and it says so."""
+    """A mistyped or a future one: the rules are those of the newest known, with low confidence."""
     newer, newest = (
         predict(HostShape(release, 2, 16, 2), settings_of({"vcpus": 16})) for release in ((9, 1), (9, 0))
     )

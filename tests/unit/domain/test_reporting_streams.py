@@ -11,12 +11,11 @@ from vnuma.workloads.reporting_streams.settings import SEARCH, ReportingStreams
 from vnuma.workloads.reporting_streams.tran_stats import REPORT, groups, statements
 
 
-def test_a_search_tries_every_number_of_streams_and_says_what_its_maximum_is() -> None:
+def test_a_search_tries_every_number_of_streams_and_warns_of_its_maximum() -> None:
     """A fixed number has nothing to warn of."""
     search = ReportingStreams.model_validate({"streams": "search"})
     assert search.sizes == SEARCH
-    caution = search.caution()
-    assert caution is not None
+    assert search.caution() is not None
     assert ReportingStreams().caution() is None
 
 

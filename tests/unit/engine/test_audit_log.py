@@ -363,7 +363,7 @@ OLD = {key: value for key, value in as_json(one("old")).items() if key not in ("
     ids=["an earlier version's", "a study", "not UTF-8", "missing"],
 )
 def test_what_is_no_log_of_this_version_is_refused(tmp_path: Path, content: bytes | None, code: int) -> None:
-    """Nothing is undone from it by guessing; the file is named without the system's words."""
+    """Nothing is undone from it by guessing; the error has a next step."""
     log = tmp_path / "log"
     if content is not None:
         log.write_bytes(content)

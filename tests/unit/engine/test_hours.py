@@ -66,7 +66,7 @@ def test_outside_its_hours_a_study_does_not_begin() -> None:
 HOUR = {"time_zone": "UTC", "windows": ["Wed 20:00-20:20", "Sat 20:00-20:19"], "restore_s": 900}
 
 
-def test_hours_too_short_for_any_cell_are_refused_with_the_numbers() -> None:
+def test_hours_too_short_for_any_cell_are_refused() -> None:
     """In the plan, at the start (whenever that is), and once cells turn out to take longer than a window."""
     short = study(allowed_hours=HOUR)
 

@@ -19,8 +19,8 @@ from vnuma.engine.access.context import holder
 from vnuma.engine.access.locking import StillLocked, patience_s, vm_lock
 
 
-def test_who_waits_says_for_whom_and_gives_up_with_words(tmp_path: Path) -> None:
-    """The holder's process is named while waiting and in the error."""
+def test_who_waits_says_so_once_and_gives_up(tmp_path: Path) -> None:
+    """After the time that it was given."""
     said: list[str] = []
     with (
         vm_lock(tmp_path, "v/1", "sql16"),

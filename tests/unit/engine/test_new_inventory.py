@@ -66,7 +66,7 @@ def test_each_answer_has_its_own_field(tmp_path: Path) -> None:
 
 
 def test_at_the_prompts_a_bad_answer_is_asked_for_again(tmp_path: Path) -> None:
-    """A URL is refused at its own question; the answers before and after it count, without pasted spaces."""
+    """A URL or a wrong port is asked for again; the other answers count, without pasted spaces."""
     folder = tmp_path / "new"
     typed = ["https://vc1/ui", "vc1", "u@x ", "", "sql16 ", "sql16:x", "sql16:1434", " vnuma", "", "y"]
 

@@ -262,7 +262,7 @@ def test_hosts_with_the_same_way_are_told_of_once(tmp_path: Path) -> None:
 
 
 def test_the_doctor_sends_a_test_where_it_is_asked_for(tmp_path: Path) -> None:
-    """Each way, and one whose secret is missing fails by the name of its variable."""
+    """Each way, and one whose secret is missing fails."""
     file = tmp_path / "events"
     where = inventory(tmp_path, [{"command": ["tee", str(file)]}, by_webhook().model_dump(exclude_none=True)])
 

@@ -45,7 +45,7 @@ def _three_requests(*names: str) -> None:
             signal.raise_signal(number)
 
 
-def test_the_third_ctrl_c_leaves_them_and_names_them() -> None:
+def test_the_third_ctrl_c_leaves_them() -> None:
     """Exit code 7."""
     with pytest.raises(NotAtBaseline):
         _three_requests("sql16")

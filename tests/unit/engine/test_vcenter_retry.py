@@ -76,8 +76,8 @@ def test_what_does_not_pass_is_not_tried_again(kind: type[VnumaError]) -> None:
     assert clock.slept == []
 
 
-def test_patience_ends_and_says_how_long_it_was_tried() -> None:
-    """The last error keeps its class and names the tries."""
+def test_patience_ends_with_the_last_error() -> None:
+    """It keeps its class."""
     clock = Clock()
 
     with pytest.raises(SessionExpired):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -87,5 +88,9 @@ def test_a_pattern_names_the_one_cluster_that_it_matches(
     )
     save([made], tmp_path / "estate.json")
 
-    with pytest.raises(InputError) if hosts is None else nullcontext():
+    if hosts is not None:
         assert len(location_of_cluster(pattern, tmp_path / "estate.json", None).hosts) == hosts
+        return
+    with pytest.raises(InputError) as refused:
+        location_of_cluster(pattern, tmp_path / "estate.json", None)
+    assert {"SQL-A", "SQL-B"} <= set(re.findall(r"[\w-]+", str(refused.value)))

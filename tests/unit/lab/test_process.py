@@ -103,8 +103,8 @@ def test_a_process_that_took_over_the_number_is_not_touched(folder: Path) -> Non
         assert other.poll() is None
 
 
-def test_a_lab_that_cannot_start_says_why(folder: Path) -> None:
-    """A scenario that does not exist ends the lab; its own words are in the error."""
+def test_a_lab_that_cannot_start_is_an_error(folder: Path) -> None:
+    """A scenario that does not exist ends the lab, and none is left."""
     with pytest.raises(EnvironmentProblem):
         lab.up("no-such-scenario", folder)
     assert lab.status(folder) is None

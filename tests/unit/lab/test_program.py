@@ -123,7 +123,7 @@ def test_a_failed_build_shows_the_compiler_s_words(sources: Path, tmp_path: Path
     """A source that does not compile is an error with the compiler's line, and leaves nothing behind."""
     (sources / "main.go").write_text("package main\n\nfunc main() { nonsense() }\n")
 
-    with pytest.raises(EnvironmentProblem):
+    with pytest.raises(EnvironmentProblem, match="undefined: nonsense"):
         lab.build()
     assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
 
