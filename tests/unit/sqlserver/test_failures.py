@@ -67,10 +67,11 @@ def test_a_sentence_has_no_driver_brackets() -> None:
 
 def test_an_error_of_pyodbc_itself_keeps_its_text() -> None:
     """It carries text and state the other way round than a driver's."""
-    own = pyodbc.ProgrammingError("The SQL contains 1 parameter markers, but 2 were supplied", "HY000")
+    text = "The SQL contains 1 parameter markers, but 2 were supplied"
+    own = pyodbc.ProgrammingError(text, "HY000")
 
     assert sqlstate(own) == "HY000"
-    assert "1 parameter markers" in translate(own, "sql16:1433").what
+    assert translate(own, "sql16:1433").what == f"sql16:1433: {text}."
 
 
 def test_freetds_number_for_a_cut_is_a_lost_connection_only_as_its_own_error() -> None:
