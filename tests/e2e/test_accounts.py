@@ -15,12 +15,12 @@ from tests.support.looking import settings_of
 from tests.support.playbook import play_roles
 from tests.support.site import write_inventory, write_study
 
-NAMES = [f"sql-{number}" for number in range(1, 6)]
+NAMES = [f"sql-{number}" for number in range(1, 4)]
 VMS = [{"name": name, "memory_gb": 8} for name in NAMES]
 
 
-def five_vms(lab: LabFactory, **overrides: Any) -> LabHandle:
-    """A lab with five VMs on one host."""
+def three_vms(lab: LabFactory, **overrides: Any) -> LabHandle:
+    """A lab with three VMs on one host."""
     return lab(vms=VMS, **overrides)
 
 
@@ -35,7 +35,7 @@ def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_n
     tmp_path: Path, lab: LabFactory
 ) -> None:
     """With no login the VMs cannot be restored: exit 7. With the right one they are, by one command."""
-    running, names = five_vms(lab), NAMES[:2]
+    running, names = three_vms(lab), NAMES[:2]
     before = settings_of(running, names)
     study = write_study(tmp_path, vms=names, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
     inventory = write_inventory(tmp_path, running, names)
@@ -59,7 +59,7 @@ def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_n
 
 def test_a_password_that_is_wrong_before_any_change_ends_with_exit_4(tmp_path: Path, lab: LabFactory) -> None:
     """A run that was created and not started has changed nothing: no VM is named as changed."""
-    running = five_vms(lab)
+    running = three_vms(lab)
     study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
     inventory = write_inventory(tmp_path, running, NAMES)
     created = vnuma("run", study, "-i", inventory, "--create-only")
@@ -118,7 +118,7 @@ def test_a_sql_login_that_is_refused_after_a_boot_is_tried_three_times_at_most(
 
 def test_one_login_serves_all_vms_and_a_refused_one_is_not_repeated(tmp_path: Path, lab: LabFactory) -> None:
     """A play that no run launched shares a session, which ends with it; so do plan and doctor."""
-    running = five_vms(lab)
+    running = three_vms(lab)
     gate = {"design_check": {"design_check_fail_on": "never"}}
     study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
     inventory = write_inventory(tmp_path, running, NAMES)

@@ -73,7 +73,7 @@ def test_connections_that_are_all_taken_cost_no_attempt(
     """The run's own connection works and no step gets one: it waits with words, and then goes on."""
     running = lab()
     before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running, url=server.new_store())
+    steps = Steps.prepared(tmp_path / "a", running, url=server.new_store(), arms=["1x16"])
     taken = ExitStack()
     away = Away(running, lambda: taken.enter_context(server.crowd()), taken.close)
 
@@ -81,7 +81,7 @@ def test_connections_that_are_all_taken_cost_no_attempt(
 
     assert ended.problems == ()
     assert away.said
-    assert outcomes(steps.store, steps.run.id) == [Outcome.VALID] * 2
+    assert outcomes(steps.store, steps.run.id) == [Outcome.VALID]
     assert settings_now(running) == before
 
 

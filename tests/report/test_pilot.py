@@ -44,9 +44,9 @@ def test_what_is_not_as_in_the_study_is_named(store: Store) -> None:
 
 def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp_path: Path) -> None:
     """A row of its own, and the blocks at its spread."""
-    run = build(store, Story(text=study_text(blocks=3), ms=noisy(0.012)))
+    run = build(store, Story(text=study_text(blocks=3), ms=noisy(0.003)))
     study = tmp_path / "s.yml"
-    study.write_text(study_text(blocks=8).replace("blocks: 8", "precision: 2%"), encoding="utf-8")
+    study.write_text(study_text(blocks=8).replace("blocks: 8", "precision: 1%"), encoding="utf-8")
     where = f"sqlite:///{tmp_path / 'vnuma.db'}"
 
     document = json.loads(
