@@ -32,6 +32,7 @@ from typing import Any, cast
 from typer.main import get_command
 
 from tests.support.installation import ROOT
+from vnuma.domain.workloads.kinds import shipped
 
 PROGRAMS = {"vnuma": "vnuma.cli.main", "ansible-playbook": "tests.support.recorded"}
 
@@ -39,6 +40,7 @@ _VNUMA = (
     "ansible_runner",
     "cryptography.x509",
     "jinja2.nativetypes",
+    "scipy.special",
     "vnuma.analysis.planning",
     "vnuma.cli.main",
     "vnuma.cli.progress",
@@ -187,6 +189,7 @@ def main() -> None:
     """Fork for each line on standard input, and answer with how it ended; a fork returns from here."""
     for name in (*_VNUMA, *sys.argv[1:]):
         import_module(name)
+    shipped()
     cli: Any = import_module("vnuma.cli.main")
     cli.app = get_command(cli.app)  # half of a command's start, and the same for each
     gc.collect()
