@@ -12,17 +12,20 @@ import resource
 import signal
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event, func, select
 
 from vnuma.domain.vm.change import Edit
-from vnuma.engine.audit.log import Journal
+from vnuma.engine.audit.log import Journal, new_line
 from vnuma.engine.design_check.history import record
 from vnuma.errors import StoreError, VmHeld, VnumaError
 from vnuma.store import attempts, cells, leases, runs, tables
+from vnuma.store.audit import AuditLine
 from vnuma.store.open import open_for_reading, open_store
 from vnuma.store.rows import Busy, Outcome
+from vnuma.store.tables import utc_now
 
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload([__name__])
@@ -121,6 +124,16 @@ def record_check(pipe: Pipe, url: str) -> None:
         pipe.send("recorded")
     except VnumaError as error:
         pipe.send(type(error).__name__)
+
+
+def append_lines(pipe: Pipe, log: Path, number: int) -> None:
+    """Append so many lines to an audit log, each with another action."""
+    wait_for_go(pipe)
+    for count in range(number):
+        action = f"{os.getpid()}.{count}"
+        with new_line(log, AuditLine(utc_now(), "x", "x", "x", None, None, action, [], None)):
+            pass
+    pipe.send("appended")
 
 
 def change_and_die(pipe: Pipe, url: str, moment: int) -> None:

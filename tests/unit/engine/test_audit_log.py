@@ -7,7 +7,6 @@ import json
 import re
 import resource
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.store.workers import Worker, change_and_die
+from tests.store.workers import Worker, append_lines, change_and_die, together
 from tests.support.cli import vnuma_here
 from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
@@ -374,24 +373,10 @@ def test_what_is_no_log_of_this_version_is_refused(tmp_path: Path, content: byte
     assert caught.value.fix
 
 
-_MANY = """
-import sys
-from pathlib import Path
-from vnuma.engine.audit.log import new_line
-from vnuma.store.audit import AuditLine
-from vnuma.store.tables import utc_now
-for number in range(25):
-    action = f"{sys.argv[2]}.{number}"
-    with new_line(Path(sys.argv[1]), AuditLine(utc_now(), "x", "x", "x", None, None, action, [], None)):
-        pass
-"""
-
-
 def test_processes_that_append_at_the_same_time_make_one_chain(tmp_path: Path) -> None:
     """Each line once, none between the parts of another."""
     log = tmp_path / "log"
-    processes = [subprocess.Popen([sys.executable, "-c", _MANY, str(log), name]) for name in "abc"]
-    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert together(3, append_lines, log, 25) == ["appended"] * 3
 
     found = verify_file(log)
     assert (len(found.lines), found.problem) == (75, None)
