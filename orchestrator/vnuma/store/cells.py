@@ -7,7 +7,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    ScalarSelect,
+    Select,
+    bindparam,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.vm.facts import host_key
@@ -108,7 +119,7 @@ def claim_next(
     busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
     if busy is not None:
         return busy
-    cell = _one_cell(conn, _following_cell(vm_id, most).with_for_update())
+    cell = _one_cell(conn, _NEXT_LOCKED, vm_id, most)
     if cell is None:
         return None
     leave(conn, vm)
@@ -184,7 +195,7 @@ def _busy(vm: Vm, row: Row[*tuple[Any, ...]]) -> Busy:
 
 def peek_next(conn: Connection, vm_id: int, most: int) -> Cell | None:
     """The cell that `claim_next` would take now; None when there is none. Does not take it."""
-    return _one_cell(conn, _following_cell(vm_id, most))
+    return _one_cell(conn, _NEXT, vm_id, most)
 
 
 def used_up_cells(conn: Connection, run_id: int, most: int) -> set[int]:
@@ -223,18 +234,18 @@ def _tries() -> ScalarSelect[int]:
     )
 
 
-def _following_cell(vm_id: int, most: int) -> Select[*tuple[Any, ...]]:
-    left = _cell.state.in_([CellState.PENDING, CellState.FAILED])
-    return (
-        select(tables.cell)
-        .where(_cell.vm_id == vm_id, left, _tries() < most)
-        .order_by(_cell.position)
-        .limit(1)
-    )
+_NEXT = (
+    select(tables.cell)
+    .where(_cell.vm_id == bindparam("vm"), _cell.state.in_([CellState.PENDING, CellState.FAILED]))
+    .where(_tries() < bindparam("most"))
+    .order_by(_cell.position)
+    .limit(1)
+)
+_NEXT_LOCKED = _NEXT.with_for_update()
 
 
-def _one_cell(conn: Connection, query: Select[*tuple[Any, ...]]) -> Cell | None:
-    row = conn.execute(query).one_or_none()
+def _one_cell(conn: Connection, query: Select[*tuple[Any, ...]], vm_id: int, most: int) -> Cell | None:
+    row = conn.execute(query, {"vm": vm_id, "most": most}).one_or_none()
     return None if row is None else record_of(Cell, row._mapping)
 
 
