@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
-from pyVmomi import vim
+from pyVmomi import vim, vmodl
 from pyVmomi.VmomiSupport import newestVersions
 
 from tests.support.ports import free_port
@@ -21,7 +21,10 @@ def session_at(uuid: str, name: str = "VMware vCenter Server") -> Session:
     """A login at one that has gone away since."""
     vcenter = VCenter(host="127.0.0.1", port=free_port(), user="u", password="")
     transport = Transport(vcenter, ssl.create_default_context(), newestVersions.GetName("vim"))
-    content = vim.ServiceInstanceContent(searchIndex=vim.SearchIndex("SearchIndex", transport))
+    content = vim.ServiceInstanceContent(
+        searchIndex=vim.SearchIndex("SearchIndex", transport),
+        propertyCollector=vmodl.query.PropertyCollector("propertyCollector", transport),
+    )
     return Session(transport, content, "key", About(name, Release("8.0.3"), "8.0.3.0", uuid, True))
 
 

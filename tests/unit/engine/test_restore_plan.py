@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from tests.store.build import new_run
+from tests.support.away import session_at
 from tests.support.hosts import vm_of
 from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, Settings
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import SqlTarget, Target
+from vnuma.engine.audit.log import Journal, audit_lines
+from vnuma.engine.cell.shape import PowerSwitch
+from vnuma.engine.instance.sql_settings import SOFT_NUMA, Baselined
 from vnuma.engine.restore.restore_vm import (
     Choice,
     Restored,
     Source,
+    _VmWork,
     about_power,
     is_asked_off,
+    is_pending,
     wanted_power,
     was_powered_off,
 )
-from vnuma.errors import RestoreConflict, VmHeld
+from vnuma.errors import RestoreConflict, SqlTimeout, VCenterUnreachable, VmHeld, VnumaError
 from vnuma.store.audit import AuditLine, Outcome
+from vnuma.store.open import Store
+from vnuma.vsphere.apply import no_fence
+from vnuma.vsphere.connect import VmRef
 
 ON, OFF = Power.ON, Power.OFF
 HERE = Target(name="linux16")
@@ -203,6 +214,14 @@ def test_what_a_log_says_of_power() -> None:
     assert not is_asked_off([power_line(OFF), power_line(ON)])
 
 
+@pytest.mark.parametrize(("up_s", "pending"), [(60.0, True), (30.0, True), (29.0, False), (0.0, False)])
+def test_a_reboot_ends_a_shutdown_that_is_late(up_s: float, pending: bool) -> None:
+    """A VM that was asked half a minute ago goes off yet, unless it was powered on since."""
+    request = power_line(OFF, "failed")
+
+    assert is_pending(request, request.at + timedelta(seconds=30), up_s) is pending
+
+
 @pytest.mark.parametrize(
     ("result", "words"),
     [
@@ -216,3 +235,108 @@ def test_what_a_log_says_of_power() -> None:
 def test_a_result_says_only_what_was_proven(result: Restored, words: str) -> None:
     """For people, in a sentence."""
     assert result.words == words
+
+
+SOFT_NUMA_BACK = (Baselined(SOFT_NUMA, True),)
+NO_SERVER = SqlTarget.model_validate(
+    {"host": "127.0.0.1", "port": 9, "user": "u", "password": {"env": "HOME"}}
+)
+
+
+def work_of(store: Store, **known: Any) -> _VmWork:
+    """The restore of a VM whose vCenter and SQL Server go away before its first request."""
+    source, here = source_of(**known), HERE.model_copy(update={"sql": NO_SERVER})
+    journal = Journal(store, source.vm_key, source.name, new_run(store))
+    ref = VmRef("vm-1", session_at("v").transport)
+    return _VmWork(source, here, PowerSwitch(session_at("v"), ref, source.rules, no_fence, journal))
+
+
+def begun(store: Store) -> list[str]:
+    """The changes that were begun, by the audit log."""
+    return [line.action for line in audit_lines(store, None)]
+
+
+@pytest.mark.parametrize(
+    ("cores", "now", "known", "raised", "first"),
+    [
+        (4, OFF, {"power": OFF}, VCenterUnreachable, []),
+        (4, OFF, {}, VCenterUnreachable, ["power"]),
+        (4, ON, {"power": OFF}, VCenterUnreachable, []),
+        (4, OFF, {"power": None}, VCenterUnreachable, []),
+        (16, OFF, {}, VCenterUnreachable, ["restore"]),
+        (16, ON, {}, VCenterUnreachable, []),
+        (16, ON, {"power_lines": lambda: [power_line(OFF)]}, VCenterUnreachable, []),
+        (16, OFF, {"inside": SOFT_NUMA_BACK}, VCenterUnreachable, ["restore"]),
+        (4, OFF, {"inside": SOFT_NUMA_BACK}, VCenterUnreachable, ["power"]),
+        (2, OFF, {}, RestoreConflict, []),
+        (2, ON, {"power_lines": lambda: [power_line(OFF)]}, RestoreConflict, []),
+        (2, OFF, {"choice": "baseline"}, VCenterUnreachable, ["restore"]),
+        (2, OFF, {"choice": "theirs"}, VCenterUnreachable, ["power"]),
+    ],
+)
+def test_the_first_change_of_a_restore_follows_from_what_it_sees(
+    store: Store, cores: int, now: Power, known: dict[str, Any], raised: type[VnumaError], first: list[str]
+) -> None:
+    """Settings before power, nothing where somebody else changed one; a running VM is looked at first."""
+    facts = replace(vm_of(numCoresPerSocket=cores), power=now)
+
+    with pytest.raises(raised):
+        work_of(store, **known)._restore_all(facts)
+
+    assert begun(store) == first
+
+
+@pytest.mark.parametrize(
+    ("now", "lines", "waits"),
+    [
+        (ON, [], False),
+        (ON, [power_line(ON)], False),
+        (OFF, [power_line(OFF)], False),
+        (ON, [power_line(OFF)], True),
+    ],
+)
+def test_only_a_shutdown_that_the_run_asked_for_is_waited_for(
+    store: Store, now: Power, lines: list[AuditLine], waits: bool
+) -> None:
+    """Whether it still comes, vCenter is asked; else nothing is."""
+    facts = replace(vm_of(), power=now)
+
+    with pytest.raises(VCenterUnreachable) if waits else nullcontext():
+        assert work_of(store, power_lines=lambda: lines)._after_shutdown(facts) is facts
+
+
+@pytest.mark.parametrize(
+    ("now", "ours", "raised", "first"),
+    [
+        (ON, True, SqlTimeout, []),
+        (ON, False, VCenterUnreachable, []),
+        (OFF, True, VCenterUnreachable, ["power"]),
+    ],
+    ids=["ours", "another's", "the VM is off"],
+)
+def test_a_sql_server_that_cannot_be_set_now_is_set_later(
+    store: Store, now: Power, ours: bool, raised: type[VnumaError], first: list[str]
+) -> None:
+    """If it is proven, as soon as it answers; else after a power-on of its own."""
+    rules, facts = PowerRules(sql_timeout_s=0.001), replace(vm_of(), power=now)
+    work = work_of(store, rules=rules, inside=SOFT_NUMA_BACK, proves=lambda _session, _ref: ours)
+
+    work._set_during_this_boot(facts)
+    assert work.restart == {}
+    with pytest.raises(raised):
+        work._set_what_was_left(facts)
+
+    assert begun(store) == first
+
+
+@pytest.mark.parametrize(
+    ("lines", "now_wanted"), [([], False), ([power_line(ON)], False), ([power_line(OFF)], True)]
+)
+def test_a_failure_powers_on_only_what_the_run_powered_off(
+    store: Store, lines: list[AuditLine], now_wanted: bool
+) -> None:
+    """vCenter is asked for the VM's state only then."""
+    work = work_of(store, power_lines=lambda: lines)
+
+    with pytest.raises(VCenterUnreachable) if now_wanted else nullcontext():
+        assert not work._left_off()

@@ -243,10 +243,8 @@ def lease_with_baseline(
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, vm.id, token)
-        if known is None:
-            cells.save(connection, vm.id, token, baseline)
-        elif baseline != known:
-            cells.correct(connection, vm.id, token, baseline)
+        if baseline != known:
+            (cells.save if known is None else cells.correct)(connection, vm.id, token, baseline)
     return token
 
 
@@ -285,8 +283,7 @@ def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
     """Refuse a VM that was restored and then changed: this run would undo that change."""
     if vm.baseline is None or vm.restored_at is None:
         return
-    changed = conflicts(baseline_settings(vm), {}, facts.settings)
-    if changed:
+    if changed := conflicts(baseline_settings(vm), {}, facts.settings):
         raise PreflightBlocked(
             f"{vm.name} was changed after {run.name} restored it: "
             f"{', '.join(item.setting for item in changed)}. Nothing was changed now.",

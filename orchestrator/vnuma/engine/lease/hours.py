@@ -24,8 +24,7 @@ class Closed:
 
 def refuse_if_closed(study: Study, now: datetime) -> None:
     """Raise PreflightBlocked when no cell could start now, before anything is touched."""
-    found = closed(study, (), now)
-    if found:
+    if found := closed(study, (), now):
         fix = LONGER if found.for_good else "Start it within its allowed_hours."
         raise PreflightBlocked(f"{found.why} Nothing was changed.", fix=fix)
 
@@ -35,15 +34,12 @@ def closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> Closed |
 
     A cell is expected to take as long as the longest valid one, or as assumed before there is one.
     """
-    hours = study.allowed_hours
-    if hours is None:
+    if (hours := study.allowed_hours) is None:
         return None
     cell_s = _cell_seconds(study, past)
-    never = why_never(study, cell_s)
-    if never:
+    if never := why_never(study, cell_s):
         return Closed(never, for_good=True)
-    closes = hours.closes(now)
-    if closes is None:
+    if (closes := hours.closes(now)) is None:
         return Closed(f"The allowed hours, {hours.words}, open at {_clock(hours.opens(now))}.")
     if now + timedelta(seconds=cell_s + hours.restore_s) <= closes:
         return None

@@ -74,8 +74,7 @@ def refuse_other(vm: Vm, facts: VmFacts) -> None:
 
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
     """Raise VmHeld if another run has marked the VM, with its holder and time."""
-    mark = foreign_mark(vm.lease, run)
-    if mark:
+    if mark := foreign_mark(vm.lease, run):
         raise VmHeld(
             f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
             fix=f"Wait, or ask them to: vnuma stop {mark['run']}. Nothing was changed.",

@@ -192,8 +192,7 @@ def leftover_vms(store: Store, wanted: RestoreRequest) -> list[tuple[Vm, Run]]:
             runs.refuse_imported(connection, run.id)
         rows = cells.unrestored(connection)
         missing = set(wanted.names) - cells.studied(connection)
-    unknown = ", ".join(sorted(missing - {one.vm for one in unanswered(store)})) if missing else ""
-    if unknown:
+    if unknown := ", ".join(sorted(missing and missing - {one.vm for one in unanswered(store)})):
         raise InputError(
             f"Nothing to restore on {unknown}: in no run of this store.",
             fix="vnuma status lists the runs and their VMs.",
@@ -290,14 +289,12 @@ def _in_log(store: Store, log: Path, wanted: RestoreRequest) -> list[Unanswered]
     record. Raises InputError for a VM that the log does not have.
     """
     left = [one for one in unanswered(store, log) if not wanted.names or one.vm in wanted.names]
-    missing = ", ".join(sorted(set(wanted.names) - {one.vm for one in left}))
-    if missing:
+    if missing := ", ".join(sorted(set(wanted.names) - {one.vm for one in left})):
         raise InputError(
             f"The audit log contains nothing to undo on {missing}.",
             fix="Remove the name: vnuma restore --from-audit FILE --dry-run lists all.",
         )
-    problem = (verify_store(store) if log == audit_file(store.place) else verify_file(log)).problem
-    if problem:
+    if problem := (verify_store(store) if log == audit_file(store.place) else verify_file(log)).problem:
         wanted.say(f"Note      {problem.what} Compare the restored settings with a backup.")
     return left
 

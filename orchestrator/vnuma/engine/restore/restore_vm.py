@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -246,6 +247,11 @@ def is_asked_off(lines: Sequence[AuditLine]) -> bool:
     return bool(lines) and lines[-1].change[0]["after"] == str(Power.OFF)
 
 
+def is_pending(request: AuditLine, now: datetime, up_s: float) -> bool:
+    """Whether a VM that is on has not been rebooted since its guest was asked to shut down."""
+    return up_s >= (now - request.at).total_seconds()
+
+
 def was_powered_off(lines: Sequence[AuditLine], made: Sequence[Edit]) -> bool:
     """Whether the VM was last powered off by us, or its guest was asked to by the run.
 
@@ -354,10 +360,8 @@ class _VmWork:
         lines = self.source.power_lines()
         if facts.power is not Power.ON or not is_asked_off(lines):
             return facts
-        since_s = (utc_now() - lines[-1].at).total_seconds()
-        # else it was rebooted since the request
-        pending = seconds_since_power_on(self.switch.session, self.switch.ref) >= since_s
-        if pending and self.switch.is_late():
+        now, up_s = utc_now(), seconds_since_power_on(self.switch.session, self.switch.ref)
+        if is_pending(lines[-1], now, up_s) and self.switch.is_late():
             self.switch.await_off()
         return self.read()
 

@@ -47,8 +47,7 @@ def claim_next_cell(context: VmContext, clock: Clock = utc_now) -> Claim | NoCel
     Raises LeaseLost when this play no longer holds the VM, VmHeld when a dead run left a measurement on this
     host open.
     """
-    why = why_no_more(context, clock) or _ended_by_rule(context)
-    if why:
+    if why := why_no_more(context, clock) or _ended_by_rule(context):
         return NoCell(why)
     with context.store.write() as connection:
         # One play works on a VM at a time, so an attempt that is still open has lost its process.

@@ -490,16 +490,9 @@ def line_of(progress: Progress) -> RunLine:
 
 
 def _event(progress: Progress) -> str:
-    busy = [vm for vm in progress.vms if vm.step]
-    if busy:
-        return "; ".join(" ".join(filter(None, (vm.label, vm.step_words))) for vm in busy)
-    waiting = [f"{vm.name} waits: {vm.waits_for}" for vm in progress.vms if vm.waits_for]
-    if waiting:
-        return "; ".join(waiting)
-    ruled = [vm.ended_by for vm in progress.vms if vm.ended_by]
-    if ruled:
-        return ruled[-1]
-    restored = [vm.restore_words for vm in progress.vms if vm.restore_words]
-    if restored:
-        return restored[-1].splitlines()[0]
-    return "not begun"
+    vms = progress.vms
+    busy = "; ".join(" ".join(filter(None, (vm.label, vm.step_words))) for vm in vms if vm.step)
+    waiting = "; ".join(f"{vm.name} waits: {vm.waits_for}" for vm in vms if vm.waits_for)
+    ruled = [vm.ended_by for vm in vms if vm.ended_by]
+    restored = [vm.restore_words.splitlines()[0] for vm in vms if vm.restore_words]
+    return busy or waiting or (ruled or restored or ["not begun"])[-1]

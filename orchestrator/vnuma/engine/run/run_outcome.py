@@ -97,8 +97,7 @@ def _at(run: Run) -> str:
 
 def state_at_end(progress: Progress, problems: Sequence[Exception]) -> RunState:
     """The run's state once nothing works on it: stopped while cells are left, failed without any."""
-    away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
-    if away:
+    if away := [problem for problem in problems if isinstance(problem, NotAtBaseline)]:
         return state_away(away)
     if progress.valid == progress.total and not progress.unplanned:
         return RunState.FINISHED

@@ -100,8 +100,7 @@ def _same_vm(first: str, second: str, plan: TargetPlan) -> InputError:
 
 def client_of(targets: Mapping[str, Target]) -> dict[str, object] | None:
     """What affects times at this end: the driver and its encryption. None without a SQL Server."""
-    wanted = next((target.sql for target in targets.values() if target.sql), None)
-    if wanted is None:
+    if (wanted := next((target.sql for target in targets.values() if target.sql), None)) is None:
         return None
     server = server_login(wanted)
     return {**asdict(server.driver), "encryption": server.encryption}
