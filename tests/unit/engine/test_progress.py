@@ -16,7 +16,7 @@ from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
-from vnuma.engine.run.progress import Progress, line_of, progress_of, restoring
+from vnuma.engine.run.progress import Away, Progress, line_of, overview, progress_of, restoring
 from vnuma.errors import ShutdownTimeout, VCenterUnreachable
 from vnuma.store import attempts, runs
 from vnuma.store.open import Store, default_url, open_store
@@ -233,3 +233,14 @@ def test_a_vm_that_is_restored_has_no_cell_under_way(going: Going, done: int, le
     assert (shown.label, shown.left_s) == (None, left_s)
     waits = restoring(vm, "vCenter is away")
     assert restoring(waits) == waits != shown
+
+
+@pytest.mark.parametrize("only", [None, "quick.1"])
+def test_an_overview_has_runs_and_the_vms_that_are_away(going: Going, only: str | None) -> None:
+    """Progress of the run that was asked for; without a store there is nothing yet."""
+    seen = overview(going.store.place.url.render_as_string(hide_password=False), only)
+
+    assert [line.run for line in seen.runs] == ["quick.1"]
+    assert seen.not_at_baseline == (Away("sql16", "quick.1", in_use=False),)
+    assert (seen.progress is not None) is (only is not None)
+    assert overview(None).runs == ()

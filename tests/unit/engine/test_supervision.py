@@ -216,3 +216,14 @@ def test_a_later_request_to_stop_revokes_no_earlier_one(
         ask_to_stop(run.name, after_cell=one is CELL, url=url)
 
     assert now(store, run).stop_requested is stored
+
+
+def test_whoever_asks_a_dead_run_to_stop_hears_that_nobody_does(store: Store) -> None:
+    """Its VMs have to be restored then."""
+    run, url = new_run(store), store.place.url.render_as_string(hide_password=False)
+    dead = [ask_to_stop(run.name, after_cell=False, url=url) for _ in range(2)]
+    claim_supervision(store, run)
+
+    alive = ask_to_stop(run.name, after_cell=False, url=url)
+
+    assert dead[0] == dead[1] != alive

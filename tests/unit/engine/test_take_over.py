@@ -113,6 +113,8 @@ def test_only_the_vcenter_of_its_key_is_asked_for_a_vm(uuid: str, raised: type[E
 def test_a_vm_is_given_up_with_its_lab_alone(lab: str | None, uuid: str, name: str) -> None:
     """Neither a real one, nor one whose lab still answers: nothing is asked."""
     assert not ended_with_its_lab(session_at(uuid, name), lab, "vc/1")
+    with pytest.raises(VCenterUnreachable):  # another lab has to show that it has a VM of that UUID
+        ended_with_its_lab(session_at("other", LAB), "paper", "vc/1")
 
 
 HERE = {"sql16": Target(name="sql16")}

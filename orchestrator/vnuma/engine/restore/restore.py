@@ -523,5 +523,4 @@ def differences_now(store: Store, run: Run, vm: Vm, inventory: Path | None) -> l
     """How the VM differs from its baseline now. Changes nothing. Raises InputError for an imported run."""
     with store.read() as connection:
         runs.refuse_imported(connection, run.id)
-    where = inventory or Path(run.inventory or "inventory")
-    return differences(context_in_store(store, run, vm, where))
+    return differences(context_in_store(store, run, vm, inventory or Path(run.inventory or "inventory")))
