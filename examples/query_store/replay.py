@@ -6,7 +6,9 @@ replay.py run queries.json --users 8 --seconds 60
 
 Each user executes one query after another, drawn in production's proportions. The last line is the figure:
 `replayed 123.4 executions per second`. The variable REPLAY_CONNECTION is the ODBC connection string.
-Only queries that read are replayed, unless --writes says otherwise. Needs Python 3.9 or later, and pyodbc.
+Statements of procedures are left out, and those that write, unless --writes is given; functions and hints are not
+looked into. Each parameter has the one value that its plan was compiled with. Needs Python 3.9 or later, pyodbc,
+and VIEW DATABASE STATE to collect: do that on the clone, which has the Query Store too.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ WITH spent AS (
     FROM sys.query_store_runtime_stats
     WHERE execution_type = 0
     GROUP BY plan_id)
-SELECT q.query_id, t.query_sql_text, p.query_plan, s.executions, s.cpu_us
+SELECT q.query_id, t.query_sql_text, p.query_plan, s.executions, s.cpu_us, q.object_id
 FROM spent AS s
 JOIN sys.query_store_plan AS p ON p.plan_id = s.plan_id
 JOIN sys.query_store_query AS q ON q.query_id = p.query_id
 JOIN sys.query_store_query_text AS t ON t.query_text_id = q.query_text_id
-WHERE q.object_id = 0 AND q.is_internal_query = 0
+WHERE q.is_internal_query = 0
 """
-"""Statements of procedures are left out: they cannot be executed alone.
+"""The user's statements, with their CPU time in microseconds.
 
 https://learn.microsoft.com/sql/relational-databases/system-catalog-views/sys-query-store-plan-transact-sql
 """
@@ -44,9 +46,17 @@ https://learn.microsoft.com/sql/relational-databases/system-catalog-views/sys-qu
 _NUMBER = re.compile(r"\((-?[0-9.]+(?:[eE][+-]?[0-9]+)?|\$-?[0-9.]+)\)")
 _LITERAL = re.compile(r"-?\$?[0-9.]+(?:[eE][+-]?[0-9]+)?|0x[0-9A-Fa-f]*|N?'(?:[^']|'')*'|NULL", re.DOTALL)
 _GUID = re.compile(r"\{guid('[0-9A-Fa-f-]{36}')\}")
-_NOT_CODE = re.compile(r"--[^\r\n]*|/\*.*?\*/|N?'(?:[^']|'')*'|\[[^\]]*\]|\"[^\"]*\"", re.DOTALL)
+_NOT_CODE = re.compile(
+    r"--[^\r\n]*|/\*.*?\*/|N?'(?:[^']|'')*'|\[(?:[^\]]|\]\])*\]|\"(?:[^\"]|\"\")*\"", re.DOTALL
+)
 _READS = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
-_WRITES = re.compile(r"\b(?:INTO|INSERT|UPDATE|DELETE|MERGE|EXEC|EXECUTE)\b", re.IGNORECASE)
+_WRITES = re.compile(
+    r"(?<![A-Za-z_@#$])(?:INTO|INSERT|UPDATE|DELETE|MERGE|EXEC|EXECUTE|OPENQUERY|OPENROWSET|OPENDATASOURCE"
+    r"|NEXT\s+VALUE)\b",
+    re.IGNORECASE,
+)
+_TEMPORARY = re.compile(r"#\w")
+_VARIABLE = re.compile(r"(?<![@\w#$])@[\w#$]+")
 
 
 class NotReplayable(Exception):
@@ -93,10 +103,14 @@ def batch(text: str, plan: str | None, writes: bool) -> str:
     code = _NOT_CODE.sub(" ", statement)
     if not writes and (not _READS.match(code) or _WRITES.search(code)):
         raise NotReplayable("it may write (--writes)")
+    named = re.findall(r"(?:^|,)\s*(@[^\s,()]+)", re.sub(r"\([^)]*\)", "", parameters))
+    used = set(_VARIABLE.findall(code))
+    if _TEMPORARY.search(code) or used - set(named):
+        raise NotReplayable("it needs a temporary table or a variable of its batch")
     if not parameters:
         return statement
     values = compiled(plan)
-    named = re.findall(r"(?:^|,)\s*(@[^\s,()]+)", re.sub(r"\([^)]*\)", "", parameters))
+    named = [name for name in named if name in used]
     unknown = [name for name in named if name not in values]
     if unknown:
         raise NotReplayable(f"its plan shows no value of {', '.join(unknown)}")
@@ -114,14 +128,21 @@ def heaviest(rows: Iterable[tuple[Any, ...]], top: int, writes: bool) -> Iterato
     for row in rows:
         queries.setdefault(row[0], []).append(row)
     spent = {one: sum(float(row[4]) for row in plans) for one, plans in queries.items()}
-    for one in sorted(spent, key=lambda one: -spent[one])[:top]:
+    left = top
+    for one in sorted(spent, key=lambda one: -spent[one]):
         plans = queries[one]
-        _, text, plan, _, _ = max(plans, key=lambda row: row[3])
+        _, text, plan, _, _, procedure = max(plans, key=lambda row: row[3])
         about = {"query_id": one, "cpu_s": spent[one] / 1e6, "executions": sum(row[3] for row in plans)}
+        if procedure:
+            yield {**about, "left_out": "it is a statement of a procedure"}
+            continue
         try:
             yield {**about, "batch": batch(text, plan, writes)}
+            left -= 1
         except NotReplayable as why:
             yield {**about, "left_out": str(why)}
+        if not left:
+            return
 
 
 def connect() -> Any:
@@ -154,12 +175,17 @@ def one_user(queries: list[dict[str, Any]], seed: int, begin: float, end: float)
     draw, weights, done = random.Random(seed), [one["executions"] for one in queries], 0
     connection = connect()
     while time.monotonic() < end:
-        cursor = connection.execute(draw.choices(queries, weights)[0]["batch"])
-        while True:  # an error may come with any result, and between its rows
-            if cursor.description:
-                cursor.fetchall()
-            if not cursor.nextset():
-                break
+        query = draw.choices(queries, weights)[0]
+        try:
+            cursor = connection.execute(query["batch"])
+            while True:  # an error may come with any result, and between its rows
+                while cursor.description and cursor.fetchmany(1000):
+                    pass
+                if not cursor.nextset():
+                    break
+        except BaseException:
+            print(f"query {query['query_id']} failed: delete it from the file", file=sys.stderr)
+            raise
         done += begin <= time.monotonic() <= end
     connection.close()
     return done
@@ -169,6 +195,8 @@ def run(path: str, users: int, ramp_s: float, seconds: float) -> None:
     """Let all users work, and print the executions per second. Any query's error ends it."""
     with open(path, encoding="utf-8") as file:
         queries = [one for one in json.load(file) if "batch" in one]
+    if not queries:
+        sys.exit(f"{path} has no query to replay")
     begin = time.monotonic() + ramp_s
     with ThreadPoolExecutor(users) as pool:
         works = [pool.submit(one_user, queries, seed, begin, begin + seconds) for seed in range(users)]

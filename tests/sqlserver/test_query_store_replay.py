@@ -61,6 +61,11 @@ def replay() -> ModuleType:
             "EXEC sys.sp_executesql N'SELECT ''it''''s'', @who', N'@who nvarchar(max)', @who = N'O''Hara'",
         ),
         (
+            "(@p int,@unused int)SELECT @p",
+            {"p": "(1)"},
+            "EXEC sys.sp_executesql N'SELECT @p', N'@p int,@unused int', @p = 1",
+        ),
+        (
             "(@g uniqueidentifier)SELECT @g",
             {"g": "{guid'6F9619FF-8B86-D011-B42D-00C04FC964FF'}"},
             "EXEC sys.sp_executesql N'SELECT @g', N'@g uniqueidentifier', "
@@ -85,6 +90,12 @@ def test_a_query_becomes_a_batch_with_its_plans_parameters(
         ("(@p int)SELECT @p", {"p": "(1); DROP TABLE t"}),
         ("(@p int)SELECT @p", {"p": "'a'; DROP TABLE t --'"}),
         ("(@p int SELECT @p", {"p": "(1)"}),
+        ("SELECT [a]]--] INTO dbo.x FROM t", {}),
+        ("SELECT x=1INTO t", {}),
+        ("SELECT NEXT VALUE FOR dbo.s", {}),
+        ("SELECT * FROM OPENQUERY(srv, 'DELETE FROM t')", {}),
+        ("SELECT * FROM #t", {}),
+        ("SELECT @a + 1", {}),
     ],
 )
 def test_what_may_write_or_lacks_a_value_is_left_out(
@@ -99,16 +110,21 @@ def test_the_heaviest_queries_are_those_with_the_most_cpu_time_over_all_plans(re
     """The parameters are those of the plan that was executed most often."""
     text = "(@p int)SELECT @p"
     rows = [
-        (1, "SELECT 1", None, 1000, 5e6),
-        (2, text, plan(p="(7)"), 10, 4e6),
-        (2, text, plan(p="(8)"), 20, 3e6),
-        (3, "SELECT 3", None, 1, 1.0),
+        (1, "SELECT 1", None, 1000, 5e6, 0),
+        (2, text, plan(p="(7)"), 10, 4e6, 0),
+        (2, text, plan(p="(8)"), 20, 3e6, 0),
+        (3, "SELECT 3", None, 1, 1.0, 0),
+        (4, "SELECT 4", None, 1, 9e6, 77),
     ]
 
     found = list(replay.heaviest(rows, top=2, writes=False))
 
-    assert [(one["query_id"], one["cpu_s"], one["executions"]) for one in found] == [(2, 7, 30), (1, 5, 1000)]
-    assert found[0]["batch"].endswith("@p = 8")
+    assert [(one["query_id"], one["cpu_s"], "batch" in one) for one in found] == [
+        (4, 9, False),
+        (2, 7, True),
+        (1, 5, True),
+    ]
+    assert found[1]["batch"].endswith("@p = 8")
 
 
 def replayed(server: SqlServer, queries: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -131,7 +147,7 @@ def test_the_study_reads_the_figure_of_a_replay(
     replay: ModuleType, server: SqlServer, tmp_path: Path
 ) -> None:
     """Two users, on the lab's SQL Server."""
-    rows = [(1, "SELECT 1", None, 3, 2.0), (2, "(@p int)SELECT @p + 1", plan(p="(41)"), 1, 1.0)]
+    rows = [(1, "SELECT 1", None, 3, 2.0, 0), (2, "(@p int)SELECT @p + 1", plan(p="(41)"), 1, 1.0, 0)]
     queries = tmp_path / "queries.json"
     queries.write_text(json.dumps(list(replay.heaviest(rows, 20, writes=False))))
     study = HERE / "studies/query_store.yml"
@@ -147,7 +163,7 @@ def test_the_study_reads_the_figure_of_a_replay(
 def test_a_query_that_fails_ends_the_replay(server: SqlServer, tmp_path: Path) -> None:
     """The figure of the others is none."""
     queries = tmp_path / "queries.json"
-    queries.write_text(json.dumps([{"executions": 1, "batch": "SELECT * FROM dbo.nowhere"}]))
+    queries.write_text(json.dumps([{"query_id": 1, "executions": 1, "batch": "SELECT * FROM dbo.nowhere"}]))
 
     done = replayed(server, queries, "--users", "1", "--ramp", "0")
 

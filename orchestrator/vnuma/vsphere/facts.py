@@ -97,7 +97,8 @@ VM_PATHS = (
 """Properties for a VM's facts, besides its settings (`paths`)."""
 
 VM_STATE_PATHS = (
-    *("disabledMethod", "snapshot", "runtime.question", "config.files", "guest.toolsRunningStatus"),
+    *("disabledMethod", "snapshot", "runtime.question", "config.files", "config.uuid"),
+    "guest.toolsRunningStatus",
 )
 """Additional properties for the VM of a study."""
 
@@ -137,6 +138,7 @@ def vm_facts(vcenter_uuid: str, vm: ReadObject, place: Place, settings: Iterable
         path=place.path,
         vcenter_uuid=vcenter_uuid,
         instance_uuid=values["config.instanceUuid"],
+        bios_uuid=str(values.get("config.uuid") or ""),
         hardware_version=int(values["config.version"].rpartition("-")[2]),
         guest_id=values.get("config.guestId", ""),
         guest_full_name=values.get(GUEST_NAME, ""),

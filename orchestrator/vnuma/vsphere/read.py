@@ -30,7 +30,7 @@ from vnuma.vsphere.faults import NotNow
 from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import CONTAINERS, path_of, upwards
 from vnuma.vsphere.query import Query, Wanted, along, ask, starting
-from vnuma.vsphere.session import ReadObject, Session, VmRef
+from vnuma.vsphere.session import ReadObject, Session
 
 CLUSTERS: Wanted = {vim.ClusterComputeResource: ("name", "configurationEx")}
 """Properties of a cluster: its DRS settings, including those of single VMs."""
@@ -191,11 +191,6 @@ def find_vm(session: Session, name_or_path: str) -> vim.VirtualMachine:
     if refs:
         raise _several(name_or_path, list(inventory.paths(session, refs)))
     raise _none(name_or_path, list(names.values()), session.transport.vcenter.host)
-
-
-def bios_uuid(session: Session, ref: VmRef) -> str:
-    """The UUID of the VM's firmware (`config.uuid`), which its guest shows too."""
-    return str(session.read(ref, ("config.uuid",)).values.get("config.uuid") or "")
 
 
 def find_vm_by_uuid(session: Session, instance_uuid: str) -> vim.VirtualMachine:

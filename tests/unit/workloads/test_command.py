@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 from contextlib import nullcontext, suppress
@@ -289,7 +290,15 @@ def is_at_work(pids: Path) -> bool:
     return False
 
 
-@pytest.mark.parametrize("around", ["{}", "{} & sleep 60", "(trap '' TERM; {}; sleep 60)"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "{} & sleep 60",
+        "(trap '' TERM; {}; sleep 60)",
+        "after() {{ {}; }}; trap after TERM; sleep 60 & wait",
+    ],
+)
 def test_a_program_that_resets_its_environment_is_ended_at_the_limit(tmp_path: Path, around: str) -> None:
     """As su and sudo do."""
     pids = tmp_path / "pids"
@@ -299,6 +308,18 @@ def test_a_program_that_resets_its_environment_is_ended_at_the_limit(tmp_path: P
     assert done.status == 124
     assert pids.read_text()
     assert not is_at_work(pids)
+
+
+def test_nothing_runs_where_processes_could_not_be_found(tmp_path: Path) -> None:
+    """Without awk a program that was left would be measured too."""
+    for name in ("cat", "env", "grep", "head", "mktemp", "rm", "sed", "sh", "sleep", "tail", "timeout", "tr"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    script = posix_script(("touch", str(tmp_path / "ran")), 5, "token", uuid4().hex)
+
+    done = subprocess.run(["/bin/sh", "-c", script], env={"PATH": str(tmp_path)}, check=False)
+
+    assert done.returncode == 6
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_program_of_a_killed_play_that_resets_its_environment_is_ended(tmp_path: Path) -> None:

@@ -196,6 +196,8 @@ class VmFacts:
     """Read only for a study's VM: no design rule needs it."""
     change_version: str
     settings: Settings
+    bios_uuid: str = ""
+    """The firmware's UUID, which the guest shows too; read only for a study's VM."""
     lease: str | None = None
     question: str | None = None
     log_directory: str | None = None

@@ -54,8 +54,6 @@ class VsphereView:
     side: VmSide
     noted: sql_identity.PowerOn | None
     log: evidence.Fetched
-    bios_uuid: str
-    """The firmware's UUID, which the guest shows too."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def _look(context: VmContext, attempt: Claim, session: Session, ref: VmRef) -> V
     if noted and noted.at:
         side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
     fetched = evidence.fetch(session, vm, context.study.evidence)
-    return VsphereView(vm, host, at, booted, side, noted, fetched, read.bios_uuid(session, ref))
+    return VsphereView(vm, host, at, booted, side, noted, fetched)
 
 
 def log_of(context: VmContext, attempt: Claim, looked: VsphereView, guest: GuestTopology) -> LogEvidence:
@@ -108,8 +106,8 @@ def shell_ready(context: VmContext, attempt: Claim, looked: VsphereView) -> Gues
     """
     heed = partial(refuse_if_stopped, context, "It waited for the guest.")
     shell = answering(context.shell(), context.study.power.sql_timeout_s, heed)
-    seen = proven_guest(context.vm, shell, looked.bios_uuid)
-    add_facts(context, attempt, PROOF, {"uuid": looked.bios_uuid})
+    seen = proven_guest(context.vm, shell, looked.vm.bios_uuid)
+    add_facts(context, attempt, PROOF, {"uuid": looked.vm.bios_uuid})
     add_facts(context, attempt, sql_identity.PROVEN_BOOT, {"boot": seen.boot})
     quiet = wait_quiet(shell, _quiet_rule(context), heed)
     proven = log_of(context, attempt, looked, seen.topology)

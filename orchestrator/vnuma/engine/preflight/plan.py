@@ -213,7 +213,6 @@ class ShapePlan:
     findings: tuple[Finding, ...]
     arms: tuple[ArmPlan, ...]
     test_clone: bool
-    bios_uuid: str = ""
 
     def documents(self) -> dict[str, dict[str, object]]:
         """Facts about the host and the VM, by scope, for the store."""
@@ -357,7 +356,7 @@ def own_client_findings(
     for is_same, what in (
         (client.boot == here, "this machine"),
         (guest is not None and client.boot == guest.boot, "the guest"),
-        (shape is not None and same_uuid(client.uuid, shape.bios_uuid), "the guest"),
+        (shape is not None and same_uuid(client.uuid, shape.vm.bios_uuid), "the guest"),
     ):
         if is_same and client.boot:
             yield Finding.block(
@@ -417,7 +416,6 @@ def plan_shape_of(study: Study, target: Target, permit: Permit) -> ShapePlan:
         needed = needed_privileges(touched_settings(study, vm, host))
         missing = surroundings.missing_privileges(session, ref, needed)
         seen = surroundings.read_surroundings(session, ref)
-        uuid = read.bios_uuid(session, ref)
     tagged = permit.tagged(target, vm.moid)
     findings = [
         *(_missing(name, vm.name) for name in missing),
@@ -430,7 +428,7 @@ def plan_shape_of(study: Study, target: Target, permit: Permit) -> ShapePlan:
         *locality_findings(study, vm, host),
     ]
     arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
-    return ShapePlan(vm, host, simulated, tuple(findings), arms, target.test_clone, uuid)
+    return ShapePlan(vm, host, simulated, tuple(findings), arms, target.test_clone)
 
 
 def sql_findings(study: Study, target: Target, vm: VmFacts, seen: Surroundings) -> Iterator[Finding]:

@@ -112,7 +112,7 @@ def _lead(result: CheckResult) -> list[tuple[str, bool]]:
         rest.append(f"too {of_vms}")
     pieces = [
         (counted(block, "VM") if block else "No VM", True),
-        (f" {_have(block or 1)} a fault that changes what the guest sees or what it may use. ", False),
+        (f" {_have(block or 1)} a blocking fault in what the guest sees or what it may use. ", False),
         ((f"{warn:,} more" if block else counted(warn, "VM")) if warn else "", True),
         (
             "; ".join([f" {_have(warn)} warnings", *rest] if warn else rest) + ("." if warn or rest else ""),

@@ -81,10 +81,11 @@ limit() {
     found=$(tree VNUMA_PROGRAM=NAME.PART)
     kill -TERM $found 2>/dev/null
     timeout GRACE cat
+    (sweep NAME.PART) || >"$t/stuck"
     kill -KILL $found 2>/dev/null
-    sweep NAME.PART
   }
 }
+command -v awk >/dev/null || { echo "awk is missing"; exit 6; }
 boot=BOOT
 if [ -n 'PROVEN' ] && [ "$(cat $boot)" != 'PROVEN' ]; then
   echo "its machine was booted meanwhile, or is another one"; exit 5
@@ -97,7 +98,7 @@ t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
 echo "@@TOKEN begin $(cat $boot) $(cat /proc/uptime)"
 { { {
-  env VNUMA_RUNNER=NAME VNUMA_PROGRAM=NAME.PART timeout -k GRACE LAST env VNUMA_RUNNER= WORDS \
+  env VNUMA_RUNNER=NAME VNUMA_PROGRAM=NAME.PART timeout -k AFTER LAST env VNUMA_RUNNER= WORDS \
     </dev/null 2>&4 >&3 3>&- 4>&-
   status=$?; ended="$(cat $boot) $(cat /proc/uptime)"; left=0
   if [ -e "$t/late" ]; then
@@ -114,7 +115,7 @@ echo "@@TOKEN begin $(cat $boot) $(cat /proc/uptime)"
 echo
 echo "@@TOKEN errors"; cat "$t/errors"
 echo
-echo "@@TOKEN end $(cat "$t/status")"
+[ -e "$t/stuck" ] || echo "@@TOKEN end $(cat "$t/status")"
 """
 """Two variables of the environment mark processes. VNUMA_PROGRAM is inherited by children; VNUMA_RUNNER is
 set only for `timeout`, so that a program at work is known from a server that a finished one has started.
@@ -167,6 +168,7 @@ def posix_script(
         "GRACE": str(_GRACE_S),
         "LIMIT": str(math.ceil(limit_s)),
         "LAST": str(math.ceil(limit_s) + 2 * _GRACE_S),
+        "AFTER": str(2 * _GRACE_S),
         "ERRORS": str(_ERRORS_BYTES),
         "MOST": str(OUTPUT_KB * 1024 + 1),
         "WORDS": words,
@@ -287,7 +289,7 @@ class _Programs:
             last = "" if done.status else f" It printed last: {_last_words(done, system.masked)}"
             failed = MeasurementFailed(
                 f"{settings.client or system.vm}: {kept['program']}: {why}.{last}",
-                fix="Run it there by hand. What it printed: vnuma results RUN --format csv --table samples",
+                fix="Run it there by hand. Its output: vnuma results latest --format csv --table samples",
             )
             failed.execution = kept
             raise failed from None
@@ -365,7 +367,7 @@ def _run(where: Reached, program: Program, limit_s: float, part: str) -> Ran:
         last = Output(said.status, where.masked(said.stdout), where.masked(said.stderr)).last_words
         raise MeasurementFailed(
             f"{where.masked(shown(program))} could not be run to its end: {last}.",
-            fix="It needs Linux with grep, timeout, head and tail (GNU).",
+            fix="It needs Linux with awk, grep, timeout, head and tail (GNU).",
         )
     return done
 
