@@ -6,9 +6,9 @@ replay.py run queries.json --users 8 --seconds 60
 
 Each user executes one query after another, drawn in production's proportions. The last line is the figure:
 `replayed 123.4 executions per second`. The variable REPLAY_CONNECTION is the ODBC connection string.
-Statements of procedures are left out, and those that write, unless --writes is given; functions and hints are not
-looked into. Each parameter has the one value that its plan was compiled with. Needs Python 3.9 or later, pyodbc,
-and VIEW DATABASE STATE to collect: do that on the clone, which has the Query Store too.
+Statements of procedures are left out, and those that write unless --writes is given; functions and hints are
+not looked into. Each parameter has the one value that its plan was compiled with. Needs Python 3.9 or later,
+pyodbc, and VIEW DATABASE STATE to collect: do that on the clone, which has the Query Store too.
 """
 
 from __future__ import annotations
