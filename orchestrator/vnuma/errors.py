@@ -222,6 +222,10 @@ class MeasurementFailed(AttemptFailed):
     execution: Mapping[str, object] | None = None
 
 
+class NoFigure(MeasurementFailed):
+    """A program ended as it should, and its output has no figure: the study may read it wrongly."""
+
+
 class StudySetupFailed(AttemptFailed):
     """A program that prepares the whole study failed: it would fail again before every cell."""
 

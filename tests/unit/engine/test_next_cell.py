@@ -70,6 +70,9 @@ TOOLS = failed("tools_timeout")
         ([(Outcome.INVALID, "changed_by_somebody")], "was changed by somebody else"),
         ([failed("account_refused")], "another attempt would end like the last one: account_refused"),
         ([failed("account_refused"), VALID], None),
+        ([failed("no_figure")], None),
+        ([failed("no_figure")] * 2, "another attempt would end like the last one: no_figure"),
+        ([VALID, failed("no_figure"), failed("no_figure")], None),
     ],
 )
 def test_a_vm_gets_a_further_cell_unless_its_attempts_say_otherwise(

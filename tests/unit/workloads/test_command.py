@@ -28,7 +28,7 @@ from tests.unit.workloads.printed import PRINTED
 from vnuma.domain.workloads.settings import WorkloadContext
 from vnuma.errors import MeasurementFailed, StoreError
 from vnuma.workloads.command.settings import OUTPUT_KB, Command, Figure, Unreadable
-from vnuma.workloads.command.workload import MEASURED, WORKLOAD, Ran, figure_of, posix_script, ran
+from vnuma.workloads.command.workload import MEASURED, WORKLOAD, EndedBadly, Ran, figure_of, posix_script, ran
 from vnuma.workloads.shell import Output
 
 Way = dict[str, Any]
@@ -203,8 +203,16 @@ DONE = Ran(0, "tps = 5\n", "", 3.0, ("one", "one"))
 def test_a_program_that_did_not_end_well_has_no_figure(done: Ran, why: str) -> None:
     """Even if it printed one."""
     assert figure_of(COMMAND, DONE, "one") == 5.0
-    with pytest.raises(Unreadable, match=why):
+    with pytest.raises(EndedBadly, match=why):
         figure_of(COMMAND, done, "one")
+
+
+def test_an_output_without_a_figure_is_no_bad_end() -> None:
+    """Then the study may read it wrongly: that of every cell."""
+    with pytest.raises(Unreadable) as found:
+        figure_of(COMMAND, replace(DONE, stdout="5 per second\n"), "one")
+
+    assert type(found.value) is Unreadable
 
 
 def test_a_study_says_which_exit_codes_count() -> None:
@@ -540,6 +548,21 @@ def test_a_contradiction_is_a_problem_of_that_field(
     found = study.problems(WorkloadContext(None, labels, own.__getitem__))
 
     assert {problem.path[1] for problem in found} == parts
+
+
+def test_a_plan_shows_every_program_that_will_run() -> None:
+    """Before the first boot, on each boot, and at the restore."""
+    parts = ("study_setup", "setup", "teardown", "study_teardown")
+    own = COMMAND.model_copy(update={part: ((part,), f"echo {part}") for part in parts})
+
+    _, *steps = own.steps()
+
+    assert steps == [
+        *("Before the first boot: study_setup", "Before the first boot: echo study_setup"),
+        *("On each boot: setup", "On each boot: echo setup", "On each boot: bench"),
+        *("On each boot: teardown", "On each boot: echo teardown"),
+        *("At restore: study_teardown", "At restore: echo study_teardown"),
+    ]
 
 
 def test_variables_are_replaced_and_other_braces_stay() -> None:

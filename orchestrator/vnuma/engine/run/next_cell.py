@@ -18,7 +18,7 @@ from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.baseline import SomebodysChange
 from vnuma.engine.lease.hours import closed
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
+from vnuma.errors import NoFigure, QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, facts, leases, runs
 from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store
@@ -138,7 +138,14 @@ def permanent_failure(past: Sequence[AttemptLine]) -> AttemptLine | None:
     Applies to the holder of that attempt's token: a later one tries again.
     """
     latest = max(past, key=lambda attempt: attempt.id, default=None)
-    return latest if latest and _lasts(latest) else None
+    return latest if latest and (_lasts(latest) or _never_read(past)) else None
+
+
+def _never_read(past: Sequence[AttemptLine]) -> bool:
+    """Whether the last two attempts' programs printed no figure that could be read, and none ever did."""
+    last = sorted(past, key=lambda attempt: attempt.id)[-2:]
+    unread = [one for one in last if one.reason == NoFigure.reason]
+    return len(unread) == 2 and all(one.outcome is not Outcome.VALID for one in past)
 
 
 def without_result(attempt: AttemptLine) -> bool:

@@ -19,6 +19,7 @@ from vnuma.domain.vm.linux import LinuxFacts
 from vnuma.errors import (
     MachineUnreachable,
     MeasurementFailed,
+    NoFigure,
     StoreError,
     StudySetupFailed,
     undo_at_end,
@@ -192,11 +193,15 @@ def _text(printed: str) -> str:
     return printed.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
+class EndedBadly(Unreadable):
+    """Why a program's output is not read."""
+
+
 def figure_of(settings: Command, done: Ran, boot: str, masked: Callable[[str], str] = str) -> float:
-    """The figure of an iteration on that boot. Raises Unreadable with why it has none."""
+    """The figure of an iteration on that boot. Raises Unreadable with why it has none, EndedBadly unread."""
     _require_end(done, boot, settings.timeout_s, settings.exit_codes, masked)
     if done.left:
-        raise Unreadable("it left processes, which were ended")
+        raise EndedBadly("it left processes, which were ended")
     figure = settings.figure.read(masked(done.stdout))
     if figure != _figure(settings, done.stdout):
         raise Unreadable("its figure contains a secret of the run")
@@ -213,13 +218,13 @@ def _require_end(
     done: Ran, boot: str, limit_s: float, exit_codes: Iterable[int], masked: Callable[[str], str]
 ) -> None:
     if set(done.boots) != {boot}:
-        raise Unreadable("its machine was booted meanwhile")
+        raise EndedBadly("its machine was booted meanwhile")
     if done.status in _TIMED_OUT and done.seconds >= limit_s:
-        raise Unreadable(f"it ran longer than {limit_s:g} s and was ended with its children")
+        raise EndedBadly(f"it ran longer than {limit_s:g} s and was ended with its children")
     if done.status not in exit_codes:
-        raise Unreadable(f"it ended with exit code {done.status}: {_last_words(done, masked)}")
+        raise EndedBadly(f"it ended with exit code {done.status}: {_last_words(done, masked)}")
     if len(done.stdout.encode()) > OUTPUT_KB * 1024:
-        raise Unreadable(f"it printed more than {OUTPUT_KB} KiB")
+        raise EndedBadly(f"it printed more than {OUTPUT_KB} KiB")
 
 
 def _last_words(done: Ran, masked: Callable[[str], str]) -> str:
@@ -287,7 +292,8 @@ class _Programs:
             value = figure_of(settings, done, system.boot, system.masked)
         except Unreadable as why:
             last = "" if done.status else f" It printed last: {_last_words(done, system.masked)}"
-            failed = MeasurementFailed(
+            kind = MeasurementFailed if isinstance(why, EndedBadly) else NoFigure
+            failed = kind(
                 f"{settings.client or system.vm}: {kept['program']}: {why}.{last}",
                 fix="Run it there by hand. Its output: vnuma results latest --format csv --table samples",
             )
