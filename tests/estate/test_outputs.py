@@ -212,9 +212,9 @@ def test_a_host_is_found_once_whatever_its_vms_are() -> None:
     ("severities", "words"),
     [
         ("block warn info pass", "1 VM has .*1 more has warnings; 1 has only notes; 1 passes everything"),
-        ("warn warn", r"No VM has a fault.*2 VMs have warnings\."),
-        ("pass pass", "No VM has a fault.*2 pass everything"),
-        ("block", r"1 VM has a fault.*what it may use\."),
+        ("warn warn", r"No VM has a blocking fault.*2 VMs have warnings\."),
+        ("pass pass", "No VM has a blocking fault.*2 pass everything"),
+        ("block", r"1 VM has a blocking fault.*what it may use\."),
     ],
 )
 def test_the_page_begins_with_how_many_vms_are_how_bad(severities: str, words: str) -> None:
