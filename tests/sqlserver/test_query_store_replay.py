@@ -102,7 +102,7 @@ def test_a_query_becomes_a_batch_with_its_plans_parameters(
 def test_what_may_write_or_lacks_a_value_is_left_out(
     replay: ModuleType, text: str, values: dict[str, str]
 ) -> None:
-    """A value that is no literal would be executed."""
+    """A value that is not a literal would be executed."""
     with pytest.raises(replay.NotReplayable):
         replay.batch(text, plan(**values), writes=False)
 
