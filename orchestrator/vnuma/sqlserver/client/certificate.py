@@ -1,4 +1,4 @@
-"""Check a SQL Server's encryption ourselves: what FreeTDS does not report, and a certificate's expiry.
+"""Check a SQL Server's encryption ourselves, since FreeTDS does not say what is wrong; and log in by turns.
 
 Uses only PRELOGIN and the TLS handshake, so nothing secret is sent. Messages:
 https://learn.microsoft.com/openspecs/windows_protocols/ms-tds
@@ -26,44 +26,31 @@ from vnuma.sqlserver.client.odbc import pyodbc
 _PRELOGIN = 0x12
 _ENCRYPTION = 1
 _OFF, _ON, _NOT_SUPPORTED = 0, 1, 2
-_LARGEST = 65536
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """A SQL Server's address, and its trusted CAs: a file's, else the system's."""
+def why_refused(
+    host: str, port: int, ca_file: str | None, timeout_s: float, *, verified: bool
+) -> CertificateRejected | None:
+    """Why a login there is refused; None if encryption and certificate are fine, or could not be checked.
 
-    host: str
-    port: int
-    ca_file: str | None = None
-    strict: bool = False
-    verified: bool = True
-    """Whether the certificate must be trusted; the connection is encrypted in any case."""
-
-    @property
-    def where(self) -> str:
-        """Host and port, for messages."""
-        return f"{self.host}:{self.port}"
-
-
-def why_refused(end: Endpoint, timeout_s: float) -> CertificateRejected | None:
-    """Why a login there is refused; None if encryption and certificate are fine, or could not be checked."""
+    `verified`: whether the certificate must be trusted, by the CAs of `ca_file` or else the system's.
+    """
     try:
-        _shake_hands(end, _context(end), timeout_s)
+        _shake_hands(host, port, _checking(ca_file) if verified else _trusting(), timeout_s)
     except ssl.SSLCertVerificationError as error:
         why = error.verify_code, error.verify_message
-        return rejection(end.where, shown(end, timeout_s), *why, end.ca_file, "vnuma_sql")
+        return rejection(f"{host}:{port}", _shown(host, port, timeout_s), *why, ca_file, "vnuma_sql")
     except _NotEncrypted:
-        return CertificateRejected(f"{end.where} {NO_ENCRYPTION}.", fix=NO_ENCRYPTION_FIX)
+        return CertificateRejected(f"{host}:{port} {NO_ENCRYPTION}.", fix=NO_ENCRYPTION_FIX)
     except (OSError, ValueError, LoginTimeoutError, SqlUnreachable):
         return None
     return None
 
 
-def shown(end: Endpoint, timeout_s: float) -> x509.Certificate | None:
+def _shown(host: str, port: int, timeout_s: float) -> x509.Certificate | None:
     """The server's certificate, trusted or not; None if it shows none."""
     try:
-        der = _shake_hands(end, _trusting(), timeout_s)
+        der = _shake_hands(host, port, _trusting(), timeout_s)
         return x509.load_der_x509_certificate(der) if der else None
     except (OSError, ValueError, LoginTimeoutError, SqlUnreachable, _NotEncrypted):
         return None
@@ -73,10 +60,8 @@ class _NotEncrypted(Exception):
     """The server answers PRELOGIN without the requested encryption."""
 
 
-def _context(end: Endpoint) -> ssl.SSLContext:
-    if not end.verified:
-        return _trusting()
-    context = ssl.create_default_context(cafile=end.ca_file)
+def _checking(ca_file: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=ca_file)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
@@ -89,23 +74,20 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
-def _shake_hands(end: Endpoint, context: ssl.SSLContext, timeout_s: float) -> bytes | None:
+def _shake_hands(host: str, port: int, context: ssl.SSLContext, timeout_s: float) -> bytes | None:
     """Encrypt a connection and close it; returns the server's certificate.
 
     Raises OSError, ValueError, SqlUnreachable, LoginTimeoutError and _NotEncrypted.
     """
     until = time.monotonic() + timeout_s
     with (
-        turn(addresses_of(end.host, end.port), until),
-        socket.create_connection((end.host, end.port), timeout=timeout_s) as link,
+        turn(addresses_of(host, port), until),
+        socket.create_connection((host, port), timeout=timeout_s) as link,
     ):
-        wire = _Wire(link, until, wrapped=not end.strict)
-        if end.strict:
-            context.set_alpn_protocols(["tds/8.0"])
-        else:
-            wire.ask_for_encryption()
+        wire = _Wire(link, until)
+        wire.ask_for_encryption()
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        tls = context.wrap_bio(incoming, outgoing, server_hostname=end.host)
+        tls = context.wrap_bio(incoming, outgoing, server_hostname=host)
         while True:
             with suppress(ssl.SSLWantReadError):
                 tls.do_handshake()
@@ -120,8 +102,6 @@ class _Wire:
 
     link: socket.socket
     until: float
-    wrapped: bool
-    waiting: bytes = field(default=b"")
 
     def ask_for_encryption(self) -> None:
         """Raises _NotEncrypted unless the server agrees to encrypt the session."""
@@ -134,26 +114,21 @@ class _Wire:
     def send(self, data: bytes) -> None:
         self.link.settimeout(self._left())
         head = struct.pack(">BBHHBB", _PRELOGIN, 1, 8 + len(data), 0, 1, 0)
-        self.link.sendall(head + data if self.wrapped else data)
+        self.link.sendall(head + data)
 
     def receive(self) -> bytes:
         """The body of the next packet. Raises OSError at the time limit."""
-        if not self.wrapped:
-            return self._some(_LARGEST)
         head = self._exactly(8)
         return self._exactly(max(0, struct.unpack(">H", head[2:4])[0] - 8))
 
     def _exactly(self, count: int) -> bytes:
         data = b""
         while len(data) < count:
-            data += self._some(count - len(data))
-        return data
-
-    def _some(self, most: int) -> bytes:
-        self.link.settimeout(self._left())
-        data = self.link.recv(most)
-        if not data:
-            raise ConnectionResetError("the server closed the connection")
+            self.link.settimeout(self._left())
+            some = self.link.recv(count - len(data))
+            if not some:
+                raise ConnectionResetError("the server closed the connection")
+            data += some
         return data
 
     def _left(self) -> float:

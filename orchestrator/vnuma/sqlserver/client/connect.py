@@ -28,7 +28,7 @@ from vnuma.errors import (
     VnumaError,
 )
 from vnuma.logins import Logins
-from vnuma.sqlserver.client.certificate import Endpoint, LoginTimeoutError, addresses_of, log_in, why_refused
+from vnuma.sqlserver.client.certificate import LoginTimeoutError, addresses_of, log_in, why_refused
 from vnuma.sqlserver.client.deadline import STATEMENT_TIMEOUT_S, Address, Link, known
 from vnuma.sqlserver.client.driver import Driver
 from vnuma.sqlserver.client.failures import (
@@ -439,8 +439,8 @@ def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, lef
         return _counted(asked, windows_account_refused(asked.where, error, tickets=server.kerberos) or ours)
     silent = server.driver.kind == "freetds" and natives(error)[:1] == (0,)
     if silent and server.encrypt != "no" and left_s > 0:
-        end = Endpoint(server.host, server.port, server.ca_file, verified=server.verified)
-        ours = why_refused(end, left_s) or ours
+        verified = server.verified
+        ours = why_refused(server.host, server.port, server.ca_file, left_s, verified=verified) or ours
     if server.kerberos and (silent or isinstance(ours, LoginRefused)):
         return no_login(asked.where, server.spn, sentence(error))
     return ours
