@@ -56,9 +56,9 @@ def test_rows_beyond_one_chunk_are_generated(clean: pyodbc.Connection) -> None:
 
 
 def test_another_wish_makes_the_dataset_anew(clean: pyodbc.Connection) -> None:
-    """Rows and durability belong to what the marker records."""
+    """The number of rows belongs to what the marker records."""
     dataset.prepare(clean, SMALL)
-    other = replace(SMALL, sales_order_detail_rows=100, durability="SCHEMA_ONLY")
+    other = replace(SMALL, sales_order_detail_rows=100)
 
     facts = dataset.prepare(clean, other)
 

@@ -53,7 +53,7 @@ READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "guest's CPU": lambda c: ready.guest_cpu_percent(c, ready.Reading(1, 1, 1, 1)),
     "governor": server_configuration.read_governor,
     "edition": server_configuration.has_governor,
-    "memory": dataset.committed_target_mb,
+    "memory": dataset.committed_target_kb,
     "server": server.read_server,
     "soft-NUMA": server_configuration.read_soft_numa,
     "spinlocks": call_counters.read_counters,

@@ -37,12 +37,12 @@ def test_no_copying_statement_names_another_database_and_a_memory_optimised_tabl
 @pytest.mark.parametrize(("table", "columns"), [(TRANSACTION_HISTORY, 9), (SALES_ORDER_DETAIL, 11)])
 def test_tables_have_adventureworks_columns_and_an_ordered_key(table: Table, columns: int) -> None:
     """TOP (n) ... ORDER BY key needs no sort with a nonclustered (not hash) key."""
-    text = sql.create_table(table, "SCHEMA_ONLY")
+    text = sql.create_table(table)
 
     assert len(table.columns) == columns
     assert "PRIMARY KEY NONCLUSTERED" in text
     assert "HASH" not in text
-    assert text.endswith("WITH (MEMORY_OPTIMIZED = ON, DURABILITY = SCHEMA_ONLY)")
+    assert text.endswith("WITH (MEMORY_OPTIMIZED = ON, DURABILITY = SCHEMA_AND_DATA)")
 
 
 def test_query_store_is_switched_off_only_where_it_exists() -> None:

@@ -156,11 +156,5 @@ def difference(before: SessionWaits | None, after: SessionWaits | None) -> dict[
     if before is None or after is None:
         return None
     none = Wait(0, 0, 0)
-    spent = {name: _minus(wait, before.get(name, none)) for name, wait in after.items()}
+    spent = {name: query.increase(wait, before.get(name, none)) for name, wait in after.items()}
     return {name: asdict(wait) for name, wait in sorted(spent.items()) if wait != none}
-
-
-def _minus(after: Wait, before: Wait) -> Wait:
-    return Wait(
-        after.tasks - before.tasks, after.wait_ms - before.wait_ms, after.signal_ms - before.signal_ms
-    )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vnuma.errors import SqlFailed, SqlUnreachable, VnumaError
 from vnuma.sqlserver.client.deadline import deadline, is_cut
 from vnuma.sqlserver.client.deadline import where as where
 from vnuma.sqlserver.client.failures import broken, failure
 from vnuma.sqlserver.client.odbc import pyodbc
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class UnexpectedAnswer(SqlFailed):
@@ -114,6 +117,14 @@ def read_one(
 
 
 Row = tuple[Any, ...]
+
+Counts = TypeVar("Counts", bound="DataclassInstance")
+
+
+def increase(after: Counts, before: Counts) -> Counts:
+    """The difference of two readings, field by field."""
+    return type(after)(*(now - then for now, then in zip(astuple(after), astuple(before), strict=True)))
+
 
 _EVERY_ROW = 2**31 - 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
 
 from vnuma.errors import InputError
 from vnuma.sqlserver.client import query
@@ -14,9 +13,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import Maybe, fetch, run, value, where
 from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
-from vnuma.sqlserver.database.dataset_sql import TABLES, TRANSACTION_HISTORY, Column, Table
-
-Durability = Literal["SCHEMA_AND_DATA", "SCHEMA_ONLY"]
+from vnuma.sqlserver.database.dataset_sql import DURABILITY, TABLES, TRANSACTION_HISTORY, Column, Table
 
 GENERATED = "generated"
 _CREATE = "ansible-playbook vnuma.vnuma.dataset -i INVENTORY"
@@ -29,14 +26,13 @@ class DatasetSpec:
     """The requested dataset. `source` is `generated` or the name of an AdventureWorks database.
 
     The default row counts are AdventureWorks' own and apply only to generated rows: a copy has as many as its
-    source. SCHEMA_ONLY rows are lost at every start of the server, and created again.
+    source.
     """
 
     database: str = "vnuma_study"
     source: str = GENERATED
     transaction_history_rows: int = 113_443
     sales_order_detail_rows: int = 121_317
-    durability: Durability = "SCHEMA_AND_DATA"
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -53,7 +49,7 @@ class DatasetSpec:
     def items(self) -> dict[str, str]:
         """The properties in the marker: a dataset with other properties is created again."""
         rows = {f"{table.name}.asked": str(self.rows_of(table)) for table in self.tables}
-        return {"layout": _LAYOUT, "source": self.source, "durability": self.durability, **rows}
+        return {"layout": _LAYOUT, "source": self.source, "durability": DURABILITY, **rows}
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,11 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
     Idempotent. Raises ForeignDatabase for a database that vnuma did not create, InputError for an invalid
     source, ServerError, PrivilegeMissing.
     """
-    _refuse_same_database(spec)
+    if spec.source.casefold() == spec.database.casefold():
+        raise InputError(
+            f"dataset.source and dataset.database are both {spec.database}.",
+            fix="The copy needs its own database; vnuma creates it.",
+        )
     if not ownership.require_ours(connection, spec.database):
         _require_memory_optimised(connection)
         ownership.create(connection, spec.database)
@@ -135,11 +135,11 @@ def drop(connection: pyodbc.Connection, database: str) -> bool:
 
 def _remake(connection: pyodbc.Connection, table: Table, spec: DatasetSpec) -> TableFacts:
     """Drop, create and fill one table, and verify its content."""
-    if value(connection, sql.schema_id(table.schema)) is None:
+    if value(connection, f"SELECT SCHEMA_ID({sql.literal(table.schema)}) AS schema_id") is None:
         run(connection, f"CREATE SCHEMA {table.schema}")
     if _exists(connection, table):
         run(connection, f"DROP TABLE {table.full_name}")
-    run(connection, sql.create_table(table, spec.durability))
+    run(connection, sql.create_table(table))
     rows, checksum = spec.rows_of(table), None
     if rows is None:
         copied = _copy(connection, table, spec.source)
@@ -154,14 +154,13 @@ def _remake(connection: pyodbc.Connection, table: Table, spec: DatasetSpec) -> T
             f"{made.checksum} instead of {rows:,} with {checksum}.",
             fix="Prepare it again; if that fails again, report it with SQL Server's error log.",
         )
-    _require_storage(connection, table, spec.durability)
+    _require_storage(connection, table)
     return made
 
 
 def _copy(connection: pyodbc.Connection, table: Table, source: str) -> TableFacts:
     """Copy in two steps: no statement may use the source and a memory-optimised table."""
-    full_name = f"{sql.identifier(source)}.{table.full_name}"
-    if value(connection, sql.object_id(full_name)) is None:
+    if value(connection, sql.object_id(f"{sql.identifier(source)}.{table.full_name}")) is None:
         raise InputError(
             f"dataset.source: {source} has no table {table.full_name} that this login can read.",
             fix="Name an AdventureWorks database (OLTP) of this server, or use source: generated.",
@@ -194,11 +193,11 @@ def _facts(connection: pyodbc.Connection, table: Table, place: str = "") -> Tabl
     return TableFacts(rows, checksum or 0)  # the sum over no rows is NULL
 
 
-def _require_storage(connection: pyodbc.Connection, table: Table, durability: str) -> None:
+def _require_storage(connection: pyodbc.Connection, table: Table) -> None:
     found = fetch(connection, sql.storage(table))
-    if not found or not found[0][0] or found[0][1] != durability:
+    if not found or not found[0][0] or found[0][1] != DURABILITY:
         raise ServerError(
-            f"{where(connection)}: {table.full_name} is not memory-optimised with {durability}: {found}.",
+            f"{where(connection)}: {table.full_name} is not memory-optimised with {DURABILITY}: {found}.",
         )
 
 
@@ -230,14 +229,6 @@ def inside(connection: pyodbc.Connection, database: str) -> Iterator[None]:
     run(connection, "USE [master]")
 
 
-def _refuse_same_database(spec: DatasetSpec) -> None:
-    if spec.source.casefold() == spec.database.casefold():
-        raise InputError(
-            f"dataset.source and dataset.database are both {spec.database}.",
-            fix="The copy needs its own database; vnuma creates it.",
-        )
-
-
 def _recorded(tables: Mapping[str, TableFacts]) -> dict[str, str]:
     rows = {f"{name}.rows": str(facts.rows) for name, facts in tables.items()}
     return rows | {f"{name}.checksum": str(facts.checksum) for name, facts in tables.items()}
@@ -247,7 +238,7 @@ def _dataset(spec: DatasetSpec, tables: Mapping[str, TableFacts], *, changed: bo
     return DatasetFacts(
         database=spec.database,
         source=spec.source,
-        durability=spec.durability,
+        durability=DURABILITY,
         generated=spec.source == GENERATED,
         changed=changed,
         tables={table.full_name: tables[table.name] for table in spec.tables},
@@ -261,9 +252,6 @@ _PAYLOAD_BYTES = 2_008
 
 https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/table-and-row-size-in-memory-optimized-tables
 """
-
-COMMITTED_TARGET = "SELECT committed_target_kb FROM sys.dm_os_sys_info"
-"""Memory that SQL Server may use, in KB."""
 
 
 def scan_table(size_mb: int) -> Table:
@@ -297,6 +285,6 @@ class ScanSpec(DatasetSpec):
         return dict(zip(self.tables, self.sizes_mb, strict=True))[table] * ROWS_PER_MB
 
 
-def committed_target_mb(connection: pyodbc.Connection) -> float:
-    """Memory that SQL Server may use, in MB."""
-    return query.whole(connection, COMMITTED_TARGET) / 1024
+def committed_target_kb(connection: pyodbc.Connection) -> int:
+    """Memory that SQL Server may use, in KB."""
+    return query.whole(connection, "SELECT committed_target_kb FROM sys.dm_os_sys_info")

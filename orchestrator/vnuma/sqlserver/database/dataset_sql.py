@@ -90,6 +90,7 @@ SALES_ORDER_DETAIL = Table(
 
 TABLES = (TRANSACTION_HISTORY, SALES_ORDER_DETAIL)
 
+DURABILITY = "SCHEMA_AND_DATA"
 
 MARKER = "dbo.vnuma_marker"
 STAGING = "dbo.vnuma_staging"
@@ -142,11 +143,6 @@ def marker_id(database: str) -> str:
     return f"SELECT OBJECT_ID({literal(f'{identifier(database)}.{MARKER}')}, N'U') AS marker"
 
 
-def schema_id(schema: str) -> str:
-    """The query for a schema's id."""
-    return f"SELECT SCHEMA_ID({literal(schema)}) AS schema_id"
-
-
 def create_database(database: str, major_version: int) -> Iterator[str]:
     """Create the database. Query Store, on by default since 2022, is off, as it could change plans between
     runs.
@@ -172,13 +168,13 @@ def add_file(database: str, data_path: str) -> str:
     )
 
 
-def create_table(table: Table, durability: str) -> str:
+def create_table(table: Table) -> str:
     """A memory-optimised table whose key is an ordered index, so TOP (n) ... ORDER BY key needs no sort."""
     columns = [_definition(column, table) for column in table.columns]
     if len(table.key) > 1:
         columns.append(f"PRIMARY KEY NONCLUSTERED ({', '.join(table.key)})")
     body = ", ".join(columns)
-    return f"CREATE TABLE {table.full_name} ({body}) WITH (MEMORY_OPTIMIZED = ON, DURABILITY = {durability})"
+    return f"CREATE TABLE {table.full_name} ({body}) WITH (MEMORY_OPTIMIZED = ON, DURABILITY = {DURABILITY})"
 
 
 def _definition(column: Column, table: Table) -> str:

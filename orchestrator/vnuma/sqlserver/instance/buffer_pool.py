@@ -15,6 +15,7 @@ from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import present, run, where
+from vnuma.sqlserver.database.dataset import committed_target_kb
 
 _DAC = "n.node_state_desc NOT LIKE N'%DAC%'"
 
@@ -31,7 +32,7 @@ _LOOKUPS = (
     "AND counter_name LIKE N'%page lookups/sec%' GROUP BY counter_name"
 )
 _TARGET = "SELECT memory_node_id, target_kb FROM sys.dm_os_memory_nodes WHERE target_kb > 0"
-_WHOLE_TARGET = "SELECT committed_target_kb FROM sys.dm_os_sys_info"
+
 _NODES = (
     "SELECT n.memory_node_id, n.node_id FROM sys.dm_os_nodes AS n "
     f"WHERE {_DAC} ORDER BY n.memory_node_id, n.node_id"
@@ -45,10 +46,6 @@ class Lookups:
 
     local: int
     remote: int
-
-    def since(self, before: Lookups) -> Lookups:
-        """The increase since `before`."""
-        return Lookups(self.local - before.local, self.remote - before.remote)
 
     @property
     def total(self) -> int:
@@ -73,8 +70,7 @@ def target_kb(connection: pyodbc.Connection) -> dict[int, int]:
     if present(connection, "sys.dm_os_memory_nodes", ("target_kb",)):
         targets = query.rows(connection, _TARGET, int, int)
         return {node: kb for node, kb in targets if node in nodes}
-    share = query.whole(connection, _WHOLE_TARGET) // max(1, len(nodes))
-    return dict.fromkeys(nodes, share)
+    return dict.fromkeys(nodes, committed_target_kb(connection) // max(1, len(nodes)))
 
 
 def pages_by_node(connection: pyodbc.Connection, tables: tuple[str, ...]) -> dict[int, int]:

@@ -12,7 +12,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all, value
 from vnuma.sqlserver.database import ownership
-from vnuma.sqlserver.database.dataset import GENERATED, committed_target_mb, ensure_filegroup, inside
+from vnuma.sqlserver.database.dataset import GENERATED, committed_target_kb, ensure_filegroup, inside
 from vnuma.sqlserver.database.ownership import major_version
 from vnuma.sqlserver.instance import call_counters, server_configuration
 from vnuma.sqlserver.instance.call_counters import LOGCACHE_ACCESS, Counters, LogWriter, WorkerCpus
@@ -264,7 +264,7 @@ def _native(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Ob
             f"The resource pool {server_configuration.POOL} already exists, left by another run.",
             f"vnuma restore the VM, or DROP RESOURCE POOL {server_configuration.POOL}.",
         )
-    most = committed_target_mb(connection) * settings.pool_percent / 100
+    most = committed_target_kb(connection) / 1024 * settings.pool_percent / 100
     if settings.native_mb > most:
         yield Obstacle(
             f"{max(settings.sizes):,} inserts of form native need {settings.native_mb:,} MB; "

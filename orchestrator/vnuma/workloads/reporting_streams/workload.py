@@ -10,7 +10,7 @@ from vnuma.domain.study.study import Dataset
 from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import run_all
+from vnuma.sqlserver.client.query import increase, run_all
 from vnuma.sqlserver.instance import buffer_pool, server, server_configuration
 from vnuma.workloads.interface import Document, Obstacle, Query, Reading, SystemUnderTest, Workload
 from vnuma.workloads.reporting_streams import tran_stats
@@ -43,7 +43,7 @@ class StreamsBench:
                 _require_arrival(connection, self.streams)
             before = buffer_pool.lookups(beside)
             ran = run_streams(streams, self.query, settings.queries_per_stream, settings.timeout_s)
-            looked = buffer_pool.lookups(beside).since(before)
+            looked = increase(buffer_pool.lookups(beside), before)
         figures = {MISPLACED.name: _require_side(settings, looked)}
         if self.scans.ratio is not None:
             figures[REMOTE_SCAN.name] = self.scans.ratio
@@ -122,11 +122,11 @@ def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
 
 def _require_arrival(connection: pyodbc.Connection, by: NodePort) -> None:
     """Raise PlacementNotProven unless connections by that port have affinity to that node."""
-    came = server_configuration.arrival(connection)
-    if came.memory_node != by.node:
+    node, port = server_configuration.arrival(connection)
+    if node != by.node:
         raise PlacementNotProven(
-            f"A connection to port {by.server.port} (local_tcp_port {came.port}) has affinity to memory "
-            f"node {came.memory_node}, not {by.node}.",
+            f"A connection to port {by.server.port} (local_tcp_port {port}) has affinity to memory "
+            f"node {node}, not {by.node}.",
             fix=f"Check the port mapping in {server_configuration.BY_HAND}, "
             "and the error log from SQL Server's start.",
         )

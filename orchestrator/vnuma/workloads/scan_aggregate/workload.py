@@ -10,7 +10,7 @@ from vnuma.domain.study.study import Dataset
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
-from vnuma.sqlserver.database.dataset import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
+from vnuma.sqlserver.database.dataset import ROWS_PER_MB, ScanSpec, committed_target_kb, scan_table
 from vnuma.workloads.interface import (
     Bench,
     Document,
@@ -56,7 +56,7 @@ class ScanAggregateWorkload(Workload):
     ) -> Iterator[Obstacle]:
         """No memory-optimised tables, or too little memory for these."""
         yield from without_memory_optimised(connection)
-        wanted, most = sum(settings.sizes), committed_target_mb(connection) * LARGEST_SHARE
+        wanted, most = sum(settings.sizes), committed_target_kb(connection) / 1024 * LARGEST_SHARE
         if wanted > most:
             yield Obstacle(
                 f"workload.sizes need {wanted:,} MB of memory-optimised tables; SQL Server may use "
