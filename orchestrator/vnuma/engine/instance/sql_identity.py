@@ -71,7 +71,7 @@ def require_silence(server: SqlServer, name: str) -> None:
     answer = answers(server)
     if answer:
         raise WrongServer(
-            f"{server.where} is not the SQL Server of {name}: the VM is off, and {answer.what}. "
+            f"{server.where} is not the SQL Server of {name}: the VM is off, and {answer}. "
             "Nothing was written to it.",
             fix="Correct vnuma_sql in the inventory, then run: vnuma doctor",
         )

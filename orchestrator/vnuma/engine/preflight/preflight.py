@@ -287,7 +287,7 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
         return [
             Finding.block(
                 "P32",
-                f"{server.where} is not the SQL Server of {vm.name}: the VM is off, and {answer.what}.",
+                f"{server.where} is not the SQL Server of {vm.name}: the VM is off, and {answer}.",
                 "Correct vnuma_sql.host.",
             )
             if answer

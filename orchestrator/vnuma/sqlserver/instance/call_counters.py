@@ -272,7 +272,8 @@ def difference(before: Counters, after: Counters) -> Counters:
     """The counts between two readings."""
     none = Spinlock(0, 0, 0)
     spinlocks = {
-        name: _minus(spinlock, before.spinlocks.get(name, none)) for name, spinlock in after.spinlocks.items()
+        name: query.increase(spinlock, before.spinlocks.get(name, none))
+        for name, spinlock in after.spinlocks.items()
     }
     return Counters(
         spinlocks,
@@ -286,11 +287,3 @@ def difference(before: Counters, after: Counters) -> Counters:
 def was_cleared(spent: Counters) -> bool:
     """Whether a counter decreased, because somebody cleared it meanwhile."""
     return spent.flush_waits < 0 or any(spinlock.spins < 0 for spinlock in spent.spinlocks.values())
-
-
-def _minus(after: Spinlock, before: Spinlock) -> Spinlock:
-    return Spinlock(
-        after.spins - before.spins,
-        after.collisions - before.collisions,
-        after.backoffs - before.backoffs,
-    )

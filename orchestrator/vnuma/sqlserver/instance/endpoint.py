@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from vnuma.domain.vm.endpoint import ServerSide, plain
@@ -24,13 +23,6 @@ _ADDRESS = "SELECT CAST(CONNECTIONPROPERTY(N'local_net_address') AS nvarchar(48)
 _CLOCK = "SELECT SYSUTCDATETIME()"
 _PROBE_S = 3.0
 _LOGIN_S = 5.0
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Something answers where nothing should; the text says what."""
-
-    what: str
 
 
 def read_server_side(connection: pyodbc.Connection) -> ServerSide:
@@ -51,8 +43,8 @@ def read_clock(connection: pyodbc.Connection) -> datetime:
     return clock.replace(tzinfo=UTC)
 
 
-def answers(server: SqlServer) -> Answer | None:
-    """What answers there like a SQL Server; None for silence.
+def answers(server: SqlServer) -> str | None:
+    """What answers there like a SQL Server, as a sentence; None for silence.
 
     A proxy may accept a connection for a server that is gone, so a login follows. Raises DriverMissing.
     """
@@ -68,10 +60,10 @@ def answers(server: SqlServer) -> Answer | None:
     except (SqlUnreachable, SqlFailed):
         return None
     except CertificateRejected:
-        return Answer("a server with another certificate answers")
+        return "a server with another certificate answers"
     except LoginRefused:
-        return Answer("a SQL Server answers and refuses the login")
-    return Answer("a SQL Server answers and accepts the login")
+        return "a SQL Server answers and refuses the login"
+    return "a SQL Server answers and accepts the login"
 
 
 _SERVER = (

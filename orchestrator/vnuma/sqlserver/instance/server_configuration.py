@@ -22,7 +22,7 @@ from vnuma.errors import PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import Maybe, Row, run, value, where
+from vnuma.sqlserver.client.query import Maybe, run, value, where
 from vnuma.sqlserver.database.dataset_sql import identifier, literal
 from vnuma.sqlserver.database.ownership import require_ours
 
@@ -43,20 +43,16 @@ def read_affinity(connection: pyodbc.Connection) -> str:
 
 def online_cpus(connection: pyodbc.Connection) -> tuple[int, ...]:
     """The guest's CPUs whose schedulers are online."""
-    return tuple(cpu for cpu, _node, status in _schedulers(connection) if status == "VISIBLE ONLINE")
+    return tuple(sorted(cpu for cpus in cpus_by_memory_node(connection).values() for cpu in cpus))
 
 
 def cpus_by_memory_node(connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
     """The CPUs in use by memory node, which is a vNUMA node of the guest."""
     found: dict[int, list[int]] = defaultdict(list)
-    for cpu, node, status in _schedulers(connection):
+    for cpu, node, status in query.rows(connection, _SCHEDULERS, int, int, str):
         if status == "VISIBLE ONLINE":
             found[node].append(cpu)
     return {node: tuple(cpus) for node, cpus in sorted(found.items())}
-
-
-def _schedulers(connection: pyodbc.Connection) -> list[Row]:
-    return query.rows(connection, _SCHEDULERS, int, int, str)
 
 
 def set_affinity(connection: pyodbc.Connection, wanted: str) -> None:
@@ -235,14 +231,6 @@ class TcpSettings:
     all_addresses: bool
 
 
-@dataclass(frozen=True)
-class Arrival:
-    """How a connection came in: the server's port, and the memory node of its affinity."""
-
-    memory_node: int
-    port: int
-
-
 def read_settings(connection: pyodbc.Connection) -> TcpSettings:
     """The TCP settings in the registry. Raises PrivilegeMissing without VIEW SERVER STATE."""
     text = Maybe(lambda data: str(data).rstrip("\x00").strip())
@@ -277,10 +265,10 @@ def listening(connection: pyodbc.Connection) -> frozenset[int]:
     return frozenset(port for (port,) in query.rows(connection, _LISTENING, int))
 
 
-def arrival(connection: pyodbc.Connection) -> Arrival:
-    """How this connection came in, as the server sees it."""
+def arrival(connection: pyodbc.Connection) -> tuple[int, int]:
+    """The memory node of this connection's affinity, and the server's port by which it came in."""
     node, port = query.row(connection, _CONNECTION, int, int)
-    return Arrival(node, port)
+    return node, port
 
 
 def is_linux(connection: pyodbc.Connection) -> bool:
