@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from tools.calibration.decided import boots_table, boots_to_verdicts, decided_cases
+from tools.calibration.decided import boots_table, decided_cases
 from tools.calibration.hard_cases import ONE_BY_ONE, hard_cases, noisy_cases, pilot_cases, placed_cases
 from tools.calibration.promised_power import PILOTS
 from tools.calibration.sentences import sentence_cases
-from tools.calibration.tables import origin, rate_texts, tables, targets_table
+from tools.calibration.tables import case_tables, origin, tables
 from tools.calibration.targets import SEED, STUDIES, Calibration, Case, calibrate, targets, targets_of
 from tools.page_markers import write_between
-from vnuma.report.model.grid import GridTable, as_markdown
+from vnuma.report.model.grid import as_markdown
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "reference" / "calibration.md"
@@ -42,30 +42,10 @@ def every_case(studies: int, seed: int, pilots: int = PILOTS) -> tuple[Case, ...
     )
 
 
-def case_tables(cases: Sequence[Case]) -> Iterator[GridTable]:
-    """All cases, and what they must reach."""
-    rows = tuple(
-        (
-            item.where,
-            item.target,
-            f"{'≤' if item.at_most else '≥'} {item.bound * 100:g}",
-            *rate_texts(item.rate),
-        )
-        for item in cases
-    )
-    yield GridTable("Hard cases, %", ("case", "what", "bound", "found", "± (MC)"), rows)
-    yield targets_table(tuple(targets_of(cases)), "Targets of hard cases, %; bounds are widened likewise")
-
-
 def section(found: Calibration, cases: Sequence[Case]) -> str:
     """What stands between the page's two marks."""
     every = (*tables(found), *case_tables(cases))
     return "\n".join([f"`make calibrate`: {origin(found)}\n", *map(as_markdown, every)])
-
-
-def missed(found: Calibration, cases: Sequence[Case]) -> list[str]:
-    """The names of all targets that are missed."""
-    return [target.name for target in (*targets(found), *targets_of(cases)) if not target.met]
 
 
 def _main() -> int:
@@ -80,9 +60,9 @@ def _main() -> int:
     write_between(given.page, BEGIN, END, section(found, cases))
     if given.page == PAGE:
         print("simulating: boots to a verdict")
-        table = boots_table(boots_to_verdicts(given.studies // 2, np.random.default_rng((given.seed, 11))))
+        table = boots_table(given.studies // 2, np.random.default_rng((given.seed, 11)))
         write_between(STATISTICS, BEGIN, END, as_markdown(table))
-    failed = missed(found, cases)
+    failed = [target.name for target in (*targets(found), *targets_of(cases)) if not target.met]
     for name in failed:
         print(f"missed: {name}", file=sys.stderr)
     return 1 if failed else 0

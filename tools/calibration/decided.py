@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from tools.calibration.error_rates import MARGIN, Rate, found_faster, found_slower, some_arm, within_band
+from tools.calibration.error_rates import (
+    ALPHA,
+    BAND,
+    MARGIN,
+    Rate,
+    compared,
+    found_faster,
+    found_slower,
+    some_arm,
+    within_band,
+)
 from tools.calibration.targets import Case
-from tools.calibration.truths import SD, STANDARD, Trend, Truth, draw, heavy, linear, lognormal, with_sd
-from vnuma.analysis.cells import Grid
+from tools.calibration.truths import SD, STANDARD, Truth, course, draw, heavy, linear, lognormal, with_sd
 from vnuma.analysis.checks import AA_ALARM, AaCheck, check_a_a, check_control
-from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.compare import Comparison
 from vnuma.analysis.conclusions import near_best
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.fit import terms
 from vnuma.analysis.records import PositiveControl
 from vnuma.analysis.simulate import BoolArray, Simulated, run_decided
 from vnuma.analysis.stopping import FIRST_LOOK, RepeatedLooks, first_look
@@ -31,17 +39,12 @@ from vnuma.analysis.verdict import Label, decide, rules_for
 from vnuma.report.model.grid import GridTable
 
 MOST_ONE_BY_ONE = 12
-ALPHA = 0.05
 _CONTROL = str(STANDARD.columns - 1)
 _NAMED = {"reference": ("0", "1"), **{str(arm): (str(arm),) for arm in range(2, STANDARD.columns)}}
 
 
-@dataclass(frozen=True)
-class One:
-    """How one study ended: the verdict of each arm that left, and the A/A check at the end."""
-
-    words: dict[str, Label]
-    a_a: AaCheck | None
+Ended = tuple[dict[str, Label], AaCheck | None]
+"""How one study ended: the verdict of each arm that left, and the A/A check at the end."""
 
 
 def one_by_one_cases(studies: int, generator: np.random.Generator) -> Iterator[Case]:
@@ -55,7 +58,7 @@ def one_by_one_cases(studies: int, generator: np.random.Generator) -> Iterator[C
     yield _wrong_one_by_one("drift 10%, place as covariate", [run_one(y, at) for y, at in placed])
     plain = [run_one(y) for y in draw(STANDARD, MOST_ONE_BY_ONE, studies, generator).cells]
     yield _wrong_one_by_one("product's own look", plain)
-    alarms = np.array([one.a_a is not None and one.a_a.p < AA_ALARM for one in plain])
+    alarms = np.array([check is not None and check.p < AA_ALARM for _, check in plain])
     yield Case("A/A alarms, stop: decided", "no effect", AA_ALARM, Rate.of(alarms))
     yield from _used(studies, generator)
     for effect, found in ((0.0, False), (0.10, True)):
@@ -63,7 +66,7 @@ def one_by_one_cases(studies: int, generator: np.random.Generator) -> Iterator[C
         y[:, :, -1] += math.log1p(effect)
         ended = [run_one(cells, control=True) for cells in y]
         equal = np.array(
-            [[one.words.get(str(c)) is Label.EQUIVALENT for c in range(2, 5)] for one in ended], dtype=bool
+            [[words.get(str(c)) is Label.EQUIVALENT for c in range(2, 5)] for words, _ in ended], dtype=bool
         )
         if found:
             yield Case("equivalent, control found", "10%", 0.80, Rate.of(equal), at_most=False)
@@ -77,7 +80,7 @@ def _used(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         for behind in (0.0, MARGIN):
             y = draw(STANDARD, blocks, studies, generator).cells
             y[:, :, STANDARD.references :] += math.log1p(behind)
-            named = [near_best(_compared(cells, None, STANDARD, repeated=False), _NAMED, BAND) for cells in y]
+            named = [near_best(compared(cells, STANDARD), _NAMED, BAND) for cells in y]
             where = f"B = {blocks}"
             if behind:
                 wrong = np.array([any(arm != "reference" for arm in arms) for arms in named])
@@ -87,48 +90,41 @@ def _used(studies: int, generator: np.random.Generator) -> Iterator[Case]:
                 yield Case("an arm to use, all equal", where, answered, rate, at_most=False)
 
 
-def _wrong_one_by_one(where: str, ended: list[One]) -> Case:
-    wrong = [any(word is not Label.EQUIVALENT for word in one.words.values()) for one in ended]
+def _wrong_one_by_one(where: str, ended: list[Ended]) -> Case:
+    wrong = [any(word is not Label.EQUIVALENT for word in words.values()) for words, _ in ended]
     return Case("wrong verdicts one by one, stop: decided", where, ANY_WRONG, Rate.of(np.array(wrong)))
 
 
-def run_one(y: FloatArray, places: FloatArray | None = None, *, control: bool = False) -> One:
+def run_one(y: FloatArray, places: FloatArray | None = None, *, control: bool = False) -> Ended:
     """Look at one study after each block, as the product does. NaN: a cell that was given up."""
     y = y.copy()
     words: dict[str, Label] = {}
+    looks = RepeatedLooks(ALPHA, STANDARD.arms, MOST_ONE_BY_ONE)
+
+    def at(block: int) -> Comparison:
+        return compared(y[:block], STANDARD, places=None if places is None else places[:block], looks=looks)
+
     for block in range(FIRST_LOOK, MOST_ONE_BY_ONE + 1):
-        compared = _compared(y[:block], None if places is None else places[:block], STANDARD)
-        found = _look(compared, control=control)
+        found = _look(at(block), control=control)
         leave = {arm: word for arm, word in found.items() if arm not in words}
         words |= leave
         for arm in leave:
             y[block:, int(arm)] = np.nan
         if len(words) == STANDARD.arms:
             break
-    check = check_a_a(_compared(y[:block], None if places is None else places[:block], STANDARD))
-    return One(words, check if isinstance(check, AaCheck) else None)
+    check = check_a_a(at(block))
+    return words, check if isinstance(check, AaCheck) else None
 
 
-def _look(compared: Comparison, *, control: bool) -> dict[str, Label]:
+def _look(found: Comparison, *, control: bool) -> dict[str, Label]:
     declared = PositiveControl(_CONTROL) if control else None
-    check = check_control(declared, compared.contrasts, least=FIRST_LOOK)
+    check = check_control(declared, found.contrasts, least=FIRST_LOOK)
     rules = replace(rules_for(MARGIN, None, check), least=FIRST_LOOK)
-    said = {item.label: decide(item, rules, ALPHA).label for item in compared.contrasts}
+    said = {item.label: decide(item, rules, ALPHA).label for item in found.contrasts}
     return {arm: word for arm, word in said.items() if word in (Label.SLOWER, Label.FASTER, Label.EQUIVALENT)}
 
 
-def _compared(y: FloatArray, places: FloatArray | None, truth: Truth, *, repeated: bool = True) -> Comparison:
-    labels = tuple(map(str, range(truth.columns)))
-    x = None if places is None else terms(places, "linear", truth.columns)
-    rows = np.flatnonzero(~np.isnan(y).all(axis=1))
-    grid = Grid(labels, tuple(map(int, rows)), y[rows], None if x is None else x[rows])
-    looks = RepeatedLooks(ALPHA, truth.arms, MOST_ONE_BY_ONE) if repeated else None
-    arms = {label: label for label in labels[truth.references :]}
-    return compare(grid, labels[: truth.references], arms, ALPHA, looks=looks)
-
-
 MOST = 24
-BAND = math.log1p(MARGIN)
 ANY_WRONG = 0.06
 """The bound for any wrong verdict in a study, in every truth."""
 PRECISION = 0.005
@@ -137,11 +133,10 @@ PRECISION = 0.005
 def decided_cases(studies: int, few: int, generator: np.random.Generator) -> Iterator[Case]:
     """Every truth without an effect and with all arms at exactly 1%; runs that are stopped somewhere."""
     each = iter(generator.spawn(3))
-    for truth, shape in _hard():
+    for truth in _HARD:
         for effect in (0.0, MARGIN):
             where = f"{truth.name}, {'no effect' if not effect else 'all arms at 1%'}"
             y = draw(truth, MOST, studies, generator).cells
-            shape(y, generator)
             yield Case("wrong verdicts, stop: decided", where, ANY_WRONG, Rate.of(_wrong(y, truth, effect)))
     for most, sd in ((12, 0.01), (12, 0.02), (24, 0.01), (24, 0.02)):
         truth = with_sd(sd)
@@ -152,44 +147,29 @@ def decided_cases(studies: int, few: int, generator: np.random.Generator) -> Ite
     yield from one_by_one_cases(few, next(each))
 
 
-Shape = Callable[[FloatArray, np.random.Generator], None]
-
-
-def _as_drawn(y: FloatArray, generator: np.random.Generator) -> None:
-    del y, generator
-
-
-def _hard() -> Iterator[tuple[Truth, Shape]]:
-    one_noisy = (*[1.0] * 5, 3.0)
-    yield STANDARD, _as_drawn
-    yield replace(STANDARD, name="one arm's SD x 3", spread=one_noisy), _as_drawn
-    yield replace(STANDARD, name="reference's SD x 3", spread=(3.0, 3.0, *[1.0] * 4)), _as_drawn
-    yield replace(STANDARD, name="t with 3 df", boots=heavy), _as_drawn
-    yield replace(STANDARD, name="lognormal boots", boots=lognormal), _as_drawn
-    yield replace(STANDARD, name="drift 20% over all boots", trend=linear(0.20)), _as_drawn
-    yield replace(STANDARD, name="a step of 5% at boot 30", trend=_step), _as_drawn
-    yield replace(STANDARD, name="sine 5%, 48 boots a period", trend=_sine), _as_drawn
-    yield replace(STANDARD, name="boots 20 to 23 10% slower", trend=_backup), _as_drawn
-    yield replace(STANDARD, name="1 arm with A/A", arms=1), _as_drawn
-    yield replace(STANDARD, name="1 arm with A/A, its SD x 3", arms=1, spread=(1.0, 1.0, 3.0)), _as_drawn
-    yield replace(STANDARD, name="8 arms with A/A", arms=8), _as_drawn
-    yield replace(STANDARD, name="4 arms, no A/A", references=1), _as_drawn
-
-
-def _course(height: Callable[[FloatArray], object]) -> Trend:
-    """A host whose speed is a function of the number of the boot."""
-
-    def trend(generator: np.random.Generator, studies: int, places: int) -> FloatArray:
-        del generator
-        course = np.asarray(height(np.arange(places, dtype=np.float64)), dtype=np.float64)
-        return np.tile(course, (studies, 1))
-
-    return trend
-
-
-_step = _course(lambda boot: 0.05 * (boot >= 30))
-_sine = _course(lambda boot: 0.05 * np.sin(2 * math.pi * boot / 48))
-_backup = _course(lambda boot: 0.10 * ((boot >= 20) & (boot <= 23)))
+_HARD = (
+    STANDARD,
+    replace(STANDARD, name="one arm's SD x 3", spread=(*[1.0] * 5, 3.0)),
+    replace(STANDARD, name="reference's SD x 3", spread=(3.0, 3.0, *[1.0] * 4)),
+    replace(STANDARD, name="t with 3 df", boots=heavy),
+    replace(STANDARD, name="lognormal boots", boots=lognormal),
+    replace(STANDARD, name="drift 20% over all boots", trend=linear(0.20)),
+    replace(STANDARD, name="a step of 5% at boot 30", trend=course(lambda boot: 0.05 * (boot >= 30))),
+    replace(
+        STANDARD,
+        name="sine 5%, 48 boots a period",
+        trend=course(lambda boot: 0.05 * np.sin(2 * math.pi * boot / 48)),
+    ),
+    replace(
+        STANDARD,
+        name="boots 20 to 23 10% slower",
+        trend=course(lambda boot: 0.10 * ((boot >= 20) & (boot <= 23))),
+    ),
+    replace(STANDARD, name="1 arm with A/A", arms=1),
+    replace(STANDARD, name="1 arm with A/A, its SD x 3", arms=1, spread=(1.0, 1.0, 3.0)),
+    replace(STANDARD, name="8 arms with A/A", arms=8),
+    replace(STANDARD, name="4 arms, no A/A", references=1),
+)
 
 
 def _wrong(y: FloatArray, truth: Truth, effect: float) -> BoolArray:
@@ -209,19 +189,6 @@ def _stopped(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     yield Case("wrong verdicts, stopped at any block", "no effect", ANY_WRONG, Rate.of(some_arm(wrong)))
 
 
-@dataclass(frozen=True)
-class Boots:
-    """Boots to a verdict for one truth: mean, and the share of studies in which every verdict is right."""
-
-    effects: tuple[float, ...]
-    boot_sd: float
-    usual: float
-    fixed: int | None
-    precision: tuple[float, float]
-    decided: tuple[float, float]
-    bound: float
-
-
 EFFECTS = (
     (0.0, 0.0, 0.0, 0.0),
     (0.0, 0.005, 0.01, 0.03),
@@ -234,26 +201,45 @@ USUAL_BLOCKS = 8
 WANTED = 0.90
 
 
-def boots_to_verdicts(studies: int, generator: np.random.Generator) -> tuple[Boots, ...]:
-    """Every truth at every spread."""
-    return tuple(_boots(effects, boot_sd, studies, generator) for effects in EFFECTS for boot_sd in BOOT_SDS)
+def boots_table(studies: int, generator: np.random.Generator) -> GridTable:
+    """Boots to a verdict for every truth at every spread: fixed, precision and decided beside the bound.
+
+    The mean, and the share of studies in which every verdict is right.
+    """
+    headings = (
+        "arms slower by, %",
+        "SD of boots, %",
+        "right with 48 boots, %",
+        "fixed, 90% right: boots",
+        "precision 0.5%: boots, right %",
+        "decided: boots, right %",
+        "lower bound",
+    )
+    rows = tuple(_boots(effects, boot_sd, studies, generator) for effects in EFFECTS for boot_sd in BOOT_SDS)
+    most = MOST * STANDARD.columns
+    return GridTable(f"Boots to the verdicts of four arms (A/A, at most {most} boots)", headings, rows)
 
 
-def _boots(effects: tuple[float, ...], boot_sd: float, studies: int, generator: np.random.Generator) -> Boots:
+def _boots(
+    effects: tuple[float, ...], boot_sd: float, studies: int, generator: np.random.Generator
+) -> tuple[str, ...]:
     truth = with_sd(boot_sd)
     y = draw(truth, MOST, studies, generator).cells
     y[:, :, truth.references :] += np.log1p(np.array(effects))
     right = partial(_right, effects=effects)
     found = run_decided(y, truth.references, BAND)
-    decided = (
-        float(found.boots.mean()),
-        float(right(found.is_word("equivalent"), found.is_word("slower")).mean()),
-    )
+    decided = right(found.is_word("equivalent"), found.is_word("slower")).mean()
     at = {blocks: float(_fixed(y[:, :blocks], right).mean()) for blocks in range(6, MOST + 1)}
     fixed = next((blocks * truth.columns for blocks, share in at.items() if share >= WANTED), None)
-    sd = cell_sd(boot_sd, SD, 3)
-    return Boots(
-        effects, boot_sd, at[USUAL_BLOCKS], fixed, _precise(y, right), decided, lower_bound(effects, sd)
+    boots, precise = _precise(y, right)
+    return (
+        "/".join(f"{effect * 100:g}" for effect in effects),
+        f"{boot_sd * 100:g}",
+        f"{at[USUAL_BLOCKS] * 100:.0f}",
+        f"{fixed}" if fixed else f"> {MOST * truth.columns}",
+        f"{boots:.0f}, {precise * 100:.0f}",
+        f"{found.boots.mean():.0f}, {decided * 100:.0f}",
+        f"{lower_bound(effects, cell_sd(boot_sd, SD, 3)):.0f}",
     )
 
 
@@ -268,7 +254,7 @@ def _right(equivalent: BoolArray, slower: BoolArray, *, effects: tuple[float, ..
 
 def _fixed(y: FloatArray, right: Right) -> BoolArray:
     found = Simulated(y, STANDARD.references)
-    equivalent = within_band(found, 0.0, MARGIN)
+    equivalent = within_band(found)
     return right(equivalent, ~equivalent & found_slower(found, 0.0) & ~found_faster(found, 0.0))
 
 
@@ -300,30 +286,3 @@ def lower_bound(effects: tuple[float, ...], sd: float) -> float:
 
     low = math.log(1 / min(most)) + 1e-6
     return float(minimize_scalar(boots, bounds=(low, low + 6), method="bounded").fun)
-
-
-def boots_table(found: tuple[Boots, ...]) -> GridTable:
-    """Fixed, precision and decided beside the bound."""
-    most = MOST * STANDARD.columns
-    rows = tuple(
-        (
-            "/".join(f"{effect * 100:g}" for effect in one.effects),
-            f"{one.boot_sd * 100:g}",
-            f"{one.usual * 100:.0f}",
-            f"{one.fixed}" if one.fixed else f"> {most}",
-            f"{one.precision[0]:.0f}, {one.precision[1] * 100:.0f}",
-            f"{one.decided[0]:.0f}, {one.decided[1] * 100:.0f}",
-            f"{one.bound:.0f}",
-        )
-        for one in found
-    )
-    headings = (
-        "arms slower by, %",
-        "SD of boots, %",
-        "right with 48 boots, %",
-        "fixed, 90% right: boots",
-        "precision 0.5%: boots, right %",
-        "decided: boots, right %",
-        "lower bound",
-    )
-    return GridTable(f"Boots to the verdicts of four arms (A/A, at most {most} boots)", headings, rows)

@@ -3,37 +3,53 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from tools.calibration.truths import Studies, Truth
+from vnuma.analysis.cells import Grid
 from vnuma.analysis.checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
+from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.fit import Place, terms
 from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
+from vnuma.analysis.rounding import NO_ROUNDING, Rounding
 from vnuma.analysis.simulate import BoolArray, Simulated, differences
+from vnuma.analysis.stopping import RepeatedLooks
 
-_LEVEL = 0.05
+ALPHA = 0.05
 EFFECTS = (0.005, 0.01, 0.02, 0.05)
 MARGIN = 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class _Words:
-    """Which verdict each arm of each study gets: exactly one is true, `withheld` included."""
-
-    slower: BoolArray
-    faster: BoolArray
-    equivalent: BoolArray
-    undecided: BoolArray
-    too_few: BoolArray
-    withheld: BoolArray
+BAND = math.log1p(MARGIN)
 
 
 def outcome(studies: Studies) -> Simulated:
     """The comparison on the cell values of these studies."""
     return Simulated(studies.cells, studies.truth.references)
+
+
+def compared(
+    y: FloatArray,
+    truth: Truth,
+    *,
+    places: FloatArray | None = None,
+    place: Place = "linear",
+    rounding: Rounding = NO_ROUNDING,
+    looks: RepeatedLooks | None = None,
+) -> Comparison:
+    """One study through the product's own functions, where the closed form does not apply.
+
+    `y[block, column]` is NaN where a cell is missing; `places` are a covariate's.
+    """
+    labels = tuple(map(str, range(truth.columns)))
+    x = None if places is None else terms(places, place, truth.columns)
+    grid = Grid(labels, tuple(range(len(y))), y, x)
+    present = grid.only(label for c, label in enumerate(labels) if not np.isnan(y[:, c]).all())
+    arms = {label: label for label in labels[truth.references :]}
+    return compare(present, labels[: truth.references], arms, ALPHA, rounding, looks)
 
 
 def found_slower(result: Simulated, effect: float | FloatArray) -> BoolArray:
@@ -46,11 +62,10 @@ def found_faster(result: Simulated, effect: float | FloatArray) -> BoolArray:
     return np.asarray(result.estimate + effect + result.half_width_95 < 0)
 
 
-def within_band(result: Simulated, effect: float | FloatArray, margin: float) -> BoolArray:
+def within_band(result: Simulated, effect: float | FloatArray = 0.0) -> BoolArray:
     """Whether an arm slower by `effect` is called equivalent: 90% interval in the band, few odd boots."""
-    band = math.log1p(margin)
-    inside = np.abs(result.estimate + effect) + result.half_width_90 < band
-    odd = (result.odd_arm > band).sum(axis=1) + (result.odd_reference > band).sum(axis=(1, 2))[:, None]
+    inside = np.abs(result.estimate + effect) + result.half_width_90 < BAND
+    odd = (result.odd_arm > BAND).sum(axis=1) + (result.odd_reference > BAND).sum(axis=(1, 2))[:, None]
     return np.asarray(inside & is_rare(odd, result.odd_arm.shape[1]))
 
 
@@ -65,21 +80,26 @@ def any_found(result: Simulated) -> BoolArray:
 
 
 def words(
-    result: Simulated, blocks: int, *, fixed_order: bool, margin: float, effect: float | FloatArray = 0.0
-) -> _Words:
-    """The verdicts when arms are slower by `effect` (ln scale), each or all; `margin` is a ratio:
-    0.01 is 1%.
-    """
+    result: Simulated, *, fixed_order: bool = False, effect: float | FloatArray = 0.0
+) -> dict[str, BoolArray]:
+    """Which verdict each arm of each study gets, exactly one, when arms are slower by `effect` (ln scale)."""
     withheld = np.full(result.estimate.shape, fixed_order)
     if result.a_a_p is not None:
         withheld |= (result.a_a_p < AA_ALARM)[:, None]
-    too_few = ~withheld & (blocks < MIN_BOOTS_FOR_VERDICT)
+    too_few = ~withheld & (result.y.shape[1] < MIN_BOOTS_FOR_VERDICT)
     free = ~withheld & ~too_few
-    equivalent = free & within_band(result, effect, margin)
+    equivalent = free & within_band(result, effect)
     free &= ~equivalent
     slower = free & found_slower(result, effect)
     faster = free & found_faster(result, effect)
-    return _Words(slower, faster, equivalent, free & ~slower & ~faster, too_few, withheld)
+    return {
+        "slower": slower,
+        "faster": faster,
+        "equivalent": equivalent,
+        "undecided": free & ~slower & ~faster,
+        "too_few": too_few,
+        "withheld": withheld,
+    }
 
 
 def rank_intervals(studies: Studies) -> tuple[FloatArray, FloatArray] | None:
@@ -89,26 +109,17 @@ def rank_intervals(studies: Studies) -> tuple[FloatArray, FloatArray] | None:
     return None if cut is None else rank_limits(walsh_averages(d), cut)
 
 
-@dataclass(frozen=True)
-class _PaperRates:
-    """Shares of studies without any effect: a false finding per comparison, for some arm, and all
-    arms' medians in the order of the table (1 in 120 for five arms by chance)."""
-
-    per_comparison: float
-    family: float
-    in_order: float
-
-
-def _paper_rates(studies: Studies) -> _PaperRates:
-    """The paper's method on these studies."""
+def _paper_rates(studies: Studies) -> Iterator[float]:
+    """By the paper's method, shares of studies without any effect: a false finding per comparison, for some
+    arm, and all arms' medians in the order of the table (1 in 120 for five arms by chance).
+    """
     from scipy import stats  # noqa: PLC0415 - its import takes a second
 
     runs = studies.paper
-    wrong = stats.ttest_ind(runs[:, 1:], runs[:, :1], axis=2, equal_var=False).pvalue < _LEVEL
+    wrong = stats.ttest_ind(runs[:, 1:], runs[:, :1], axis=2, equal_var=False).pvalue < ALPHA
     steps = np.diff(np.median(runs, axis=2), axis=1)
-    return _PaperRates(
-        float(wrong.mean()), float(wrong.any(axis=1).mean()), float((steps > 0).all(axis=1).mean())
-    )
+    for each in (wrong, wrong.any(axis=1), (steps > 0).all(axis=1)):
+        yield float(each.mean())
 
 
 @dataclass(frozen=True)
@@ -119,8 +130,8 @@ class Rate:
     error: float
 
     @classmethod
-    def of(cls, happened: BoolArray) -> Rate:
-        """From one boolean per study, or per study and arm: a study's arms are not independent."""
+    def of(cls, happened: BoolArray | FloatArray) -> Rate:
+        """From one value per study, or per study and arm: a study's arms are not independent."""
         each = happened if happened.ndim == 1 else happened.mean(axis=1)
         return cls(float(each.mean()), float(each.std() / math.sqrt(len(each))))
 
@@ -134,7 +145,7 @@ class Rates:
     misses it. `false_word`: some arm is called slower or faster. `withheld`: verdicts are. `power`: an arm
     slower by each of EFFECTS is found. `called_equivalent`: an arm without effect is. `false_equivalent`:
     some arm is although each is exactly at the margin. `rank_error`: the companion's interval misses the
-    truth, per comparison.
+    truth, per comparison. `paper`: by the paper's method (`_paper_rates`).
     """
 
     truth: Truth
@@ -149,7 +160,12 @@ class Rates:
     false_equivalent: Rate
     a_a_alarm: Rate | None
     rank_error: Rate | None
-    paper: _PaperRates
+    paper: tuple[float, ...]
+
+    @property
+    def where(self) -> str:
+        """As a table names it."""
+        return f"{self.truth.name}, B = {self.blocks}"
 
     @property
     def worst_arm(self) -> Rate:
@@ -164,27 +180,21 @@ class Rates:
 
 def measure(studies: Studies) -> Rates:
     """All rates of these studies."""
-    truth, result = studies.truth, outcome(studies)
-    blocks = studies.cells.shape[1]
+    truth, result, ranks = studies.truth, outcome(studies), rank_intervals(studies)
     missed = np.asarray(np.abs(result.estimate) > result.unadjusted)
-    said = words(result, blocks, fixed_order=truth.fixed_order, margin=MARGIN)
+    said = words(result, fixed_order=truth.fixed_order)
     return Rates(
         truth=truth,
-        blocks=blocks,
+        blocks=studies.cells.shape[1],
         arms=tuple(Rate.of(missed[:, arm]) for arm in range(truth.arms)),
         per_comparison=Rate.of(missed),
         family=Rate.of(any_found(result)),
-        false_word=Rate.of(some_arm(said.slower | said.faster)),
-        withheld=Rate.of(some_arm(said.withheld)),
+        false_word=Rate.of(some_arm(said["slower"] | said["faster"])),
+        withheld=Rate.of(some_arm(said["withheld"])),
         power=tuple(Rate.of(found_slower(result, math.log1p(effect))) for effect in EFFECTS),
-        called_equivalent=Rate.of(within_band(result, 0.0, MARGIN)),
-        false_equivalent=Rate.of(some_arm(within_band(result, math.log1p(MARGIN), MARGIN))),
+        called_equivalent=Rate.of(within_band(result)),
+        false_equivalent=Rate.of(some_arm(within_band(result, BAND))),
         a_a_alarm=None if result.a_a_p is None else Rate.of(result.a_a_p < AA_ALARM),
-        rank_error=_rank_error(studies),
-        paper=_paper_rates(studies),
+        rank_error=None if ranks is None else Rate.of(np.asarray((ranks[0] > 0) | (ranks[1] < 0))),
+        paper=tuple(_paper_rates(studies)),
     )
-
-
-def _rank_error(studies: Studies) -> Rate | None:
-    limits = rank_intervals(studies)
-    return None if limits is None else Rate.of(np.asarray((limits[0] > 0) | (limits[1] < 0)))

@@ -12,35 +12,46 @@ from random import Random
 
 import numpy as np
 
-from tools.calibration.error_rates import MARGIN, Rate, any_found, outcome, some_arm, within_band, words
+from tools.calibration.error_rates import (
+    ALPHA,
+    BAND,
+    MARGIN,
+    Rate,
+    any_found,
+    compared,
+    outcome,
+    some_arm,
+    within_band,
+    words,
+)
 from tools.calibration.promised_power import kept_pilots
 from tools.calibration.targets import Case
 from tools.calibration.truths import (
+    HEAVY,
+    NOISY_ARM,
     SD,
     STANDARD,
-    TRUTHS,
     Studies,
     Truth,
     draw,
-    heavy,
     linear,
     lognormal,
     normal,
     quiet,
     skewed,
+    sometimes,
     steady,
+    student,
     with_sd,
 )
 from vnuma.analysis.between_runs import LOOKED_AT_ALPHA, changes, pool
-from vnuma.analysis.cells import Grid
 from vnuma.analysis.checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
-from vnuma.analysis.compare import Comparison, Contrast, Interval, compare
+from vnuma.analysis.compare import Comparison, Contrast, Interval
 from vnuma.analysis.distributions import FloatArray, t_quantile
-from vnuma.analysis.fit import Place, terms
 from vnuma.analysis.outliers import share_limit
 from vnuma.analysis.planning import blocks_for_width
 from vnuma.analysis.records import NotEvaluated
-from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
+from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.simulate import BoolArray, Simulated, differences, run_decided
 from vnuma.analysis.stopping import FIRST_LOOK
 from vnuma.analysis.variance import cell_sd
@@ -48,9 +59,9 @@ from vnuma.analysis.verdict import Label, Rules, decide, run_withheld
 from vnuma.domain.study.order import latin_square, williams_square
 from vnuma.domain.study.study import Order
 
-ALPHA = 0.05
 CLEAR_EFFECT, BEYOND = math.log(1.03), math.log(1.012)
 _REFERENCE = "reference"
+_RULES = Rules(MARGIN, None, control_failed=False)
 ONE_BY_ONE = 10
 """One study in this many goes through the product's own functions: they take milliseconds each."""
 
@@ -79,13 +90,13 @@ def _gaps(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         y = draw(STANDARD, 8, studies, generator).cells
         y[:, held:, 1] = np.nan
         y[:, :, STANDARD.references :] += CLEAR_EFFECT
-        slower = [[word is Label.SLOWER for word in _words(one)] for one in _each(y, STANDARD)]
+        slower = [[word is Label.SLOWER for word in _words(one)] for one in _each(y)]
         where = f"A/A valid in {held} of 8 blocks, arms 3% slower"
         yield Case("right verdicts with gaps", where, 0.98, Rate.of(np.array(slower)), at_most=False)
     for blocks in (6, 8):
         y = draw(STANDARD, blocks, studies, generator).cells
         y[generator.random(y.shape) < 0.10] = np.nan
-        found = list(_each(y, STANDARD))
+        found = list(_each(y))
         wrong = np.array([_false(one) for one in found])
         thin = np.array([[_thin(one, arm) for arm in range(STANDARD.arms)] for one in found])
         where = f"10% of the cells missing, B = {blocks}"
@@ -123,7 +134,7 @@ def _one_arm(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         found = outcome(draw(lopsided, blocks, studies, generator))
         where = f"one skewed arm, SD x 2, B = {blocks}"
         yield Case("error of one skewed arm, not promised", where, 0.10, Rate.of(any_found(found)))
-        false = some_arm(within_band(found, math.log1p(MARGIN), MARGIN))
+        false = some_arm(within_band(found, BAND))
         yield Case("equivalent at 1%, one skewed arm, not promised", where, 0.14, Rate.of(false))
 
 
@@ -153,14 +164,14 @@ def _one_slow_arm(
     slow = generator.random((studies, blocks)) < share
     drawn.times[:, :, -1] += math.log1p(shift) * slow[:, :, None]
     found = outcome(drawn)
-    seen = (found.odd_arm[:, :, -1] > math.log1p(MARGIN)).sum(axis=1)
+    seen = (found.odd_arm[:, :, -1] > BAND).sum(axis=1)
     told = np.array([share_limit(number, blocks) for number in range(blocks + 1)])[seen]
-    return within_band(found, 0.0, MARGIN)[:, -1], slow, told
+    return within_band(found)[:, -1], slow, told
 
 
 def _published(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     """One boot of each arm published by others, of the same truth as ours."""
-    for truth in (STANDARD, next(one for one in TRUTHS if one.name == "one arm's SD x 2")):
+    for truth in (STANDARD, NOISY_ARM):
         for blocks in (6, 8, 12):
             drawn = draw(truth, blocks + 1, studies, generator).cells
             ours, theirs = Simulated(drawn[:, :blocks], truth.references), drawn[:, blocks]
@@ -202,7 +213,7 @@ def _left(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         for effect in (0.0, 0.01, 0.02):
             y = draw(with_sd(boot_sd), 12, 2 * studies, generator).cells
             y[:, :, STANDARD.references :] += math.log1p(effect)
-            after = run_decided(y, STANDARD.references, math.log1p(MARGIN)).after
+            after = run_decided(y, STANDARD.references, BAND).after
             y[:, :, STANDARD.references :][np.arange(12)[None, :, None] >= after[:, None, :]] = np.nan
             pairs = y.reshape(studies, 2, 12, STANDARD.columns)
             wrong = [_changed([*each[:1]], [*each[1:]], LOOKED_AT_ALPHA) for each in pairs]
@@ -220,8 +231,8 @@ def _stopped_by_hand(studies: int, generator: np.random.Generator) -> Iterator[C
         for blocks in range(MIN_BOOTS_FOR_VERDICT, planned + 1):
             if run_withheld("randomised", NotEvaluated("not looked at"), ended=blocks == planned) is None:
                 found = Simulated(y[:, :blocks], STANDARD.references)
-                said = words(found, blocks, fixed_order=False, margin=MARGIN)
-                wrong |= some_arm(said.slower | said.faster)
+                said = words(found)
+                wrong |= some_arm(said["slower"] | said["faster"])
         yield Case("false verdicts when stopped by hand", f"{planned} blocks declared", 0.05, Rate.of(wrong))
 
 
@@ -242,7 +253,6 @@ def _allocated(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 def _pooled(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     """A summary over runs that differ by that SD in each arm, and one further run."""
-    rules = Rules(MARGIN, None, control_failed=False)
     for runs, spread in ((3, 0.0), (3, 0.005), (6, 0.005), (6, 0.01), (10, 0.002)):
         y = draw(STANDARD, 8, studies * (runs + 1), generator).cells
         d = differences(y, STANDARD.references).reshape(studies, runs + 1, 8, STANDARD.arms)
@@ -250,7 +260,7 @@ def _pooled(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         wrong, outside = [], []
         for study in d:
             found = [
-                pool("arm", [_pairs(run[:, arm]) for run in study[:runs]], STANDARD.arms, rules)
+                pool("arm", [_pairs(run[:, arm]) for run in study[:runs]], STANDARD.arms, _RULES)
                 for arm in range(STANDARD.arms)
             ]
             wrong.append(any(one.verdict and not _within(one.verdict.interval, 0.0) for one in found))
@@ -286,7 +296,7 @@ def _within(interval: Interval | None, log_ratio: float) -> bool:
 def _changed(before: Sequence[FloatArray], after: Sequence[FloatArray], alpha: float = ALPHA) -> bool:
     """Whether the interval of some arm's gap excludes the old value."""
     one, other = ([_by_arm(cells) for cells in side] for side in (before, after))
-    rules = Rules(MARGIN, None, control_failed=False, least=FIRST_LOOK)
+    rules = replace(_RULES, least=FIRST_LOOK)
     gaps = [change.gap for change in changes(one, other, _REFERENCE, rules, alpha=alpha) if change.gap]
     return any(gap.interval is not None and not gap.interval.contains(1.0) for gap in gaps)
 
@@ -305,24 +315,15 @@ def _rounded(times: FloatArray, at: float, step: float, truth: Truth) -> Compari
     """The product's comparison of a study's iterations, rounded to a clock's step."""
     shown = np.maximum(step, np.round(at * np.exp(times) / step) * step)
     rounding = rounding_of([shown.ravel().tolist()], [1.0])
-    return next(_each(np.log(np.median(shown, axis=2))[None], truth, rounding))
+    return compared(np.log(np.median(shown, axis=2)), truth, rounding=rounding)
 
 
-def _each(y: FloatArray, truth: Truth, rounding: Rounding = NO_ROUNDING) -> Iterator[Comparison]:
-    """The product's comparison of each study's cells, NaN where one is missing."""
-    labels = tuple(map(str, range(truth.columns)))
-    arms = {label: label for label in labels[truth.references :]}
-    for cells in y:
-        rows = np.flatnonzero(~np.isnan(cells).all(axis=1))
-        present = Grid(labels, tuple(map(int, rows)), cells[rows]).only(
-            label for c, label in enumerate(labels) if not np.isnan(cells[:, c]).all()
-        )
-        yield compare(present, labels[: truth.references], arms, ALPHA, rounding)
+def _each(y: FloatArray) -> Iterator[Comparison]:
+    return (compared(cells, STANDARD) for cells in y)
 
 
 def _words(found: Comparison) -> list[Label]:
-    rules = Rules(MARGIN, None, control_failed=False)
-    return [decide(item, rules, ALPHA).label for item in found.contrasts]
+    return [decide(item, _RULES, ALPHA).label for item in found.contrasts]
 
 
 def _false(found: Comparison, truth: float = 0.0) -> bool:
@@ -377,9 +378,9 @@ def noisy_cases(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 def _clean(found: Simulated, clean: int, where: str, bound: float) -> Iterator[Case]:
     """The arms without noise: called equivalent as often as if there were none, and not if they differ."""
-    called = within_band(found, 0.0, MARGIN)[:, :clean]
+    called = within_band(found)[:, :clean]
     yield Case(f"clean arms called equivalent, {where}", where, bound, Rate.of(called), at_most=False)
-    false = some_arm(within_band(found, math.log1p(MARGIN), MARGIN)[:, :clean])
+    false = some_arm(within_band(found, BAND)[:, :clean])
     yield Case("clean arms called equivalent at 1%", where, 0.05, Rate.of(false))
 
 
@@ -393,22 +394,12 @@ def _slow_boot(drawn: Studies, generator: np.random.Generator) -> None:
     drawn.times[np.arange(len(block)), block, -1] += math.log1p(0.20)
 
 
-def wild(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Student's t with 2 degrees of freedom, whose SD is infinite; half the standard SD as its scale."""
-    return np.asarray(SD / 2 * generator.standard_t(2, shape))
-
-
-def rarely_slow(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Normal, and one boot in twenty 3% slow."""
-    return normal(generator, shape) + 0.03 * (generator.random(shape) < 0.05)
-
-
 SHAPES = (
-    Truth("t with 3 df", boots=heavy, iterations=quiet),
+    replace(HEAVY, name="t with 3 df", iterations=quiet),
     Truth("two arms' SD x 2", iterations=quiet, spread=(1, 1, 1, 1, 2, 2)),
-    Truth("5% slow boots", boots=rarely_slow, iterations=quiet),
+    Truth("5% slow boots", boots=sometimes(0.05, 0.03), iterations=quiet),
     Truth("lognormal", boots=lognormal, iterations=quiet),
-    Truth("t with 2 df", boots=wild, iterations=quiet),
+    Truth("t with 2 df", boots=student(2, SD / 2), iterations=quiet),
 )
 
 
@@ -436,7 +427,10 @@ def placed_cases(studies: int, generator: np.random.Generator) -> Iterator[Case]
     for blocks, drift, spread in ((6, 0.0, ()), (8, 0.0, ()), (6, 0.2, ()), (8, 0.2, ()), (8, 0.2, NOISY)):
         truth = replace(QUIET, spread=spread, trend=linear(drift))
         where = f"drift {drift * 100:g}%, B = {blocks}{', one SD x 2' if spread else ''}"
-        yield from _cases("place as covariate", where, _random(truth, blocks, studies, generator))
+        drawn = draw(truth, blocks, studies, generator)
+        placed = zip(drawn.cells, drawn.places.astype(np.float64), strict=True)
+        found = [compared(cells, truth, places=at) for cells, at in placed]
+        yield from _cases("place as covariate", where, found)
     orders: tuple[Order, ...] = ("latin_square", "williams")
     for order in orders:
         for blocks, drift in ((6, 0.1), (12, 0.2)):
@@ -458,11 +452,6 @@ def _cases(what: str, where: str, found: list[Comparison]) -> Iterator[Case]:
     yield Case(f"power for 1%, {what}", where, 0.55, Rate.of(slower), at_most=False)
 
 
-def _random(truth: Truth, blocks: int, studies: int, generator: np.random.Generator) -> list[Comparison]:
-    drawn = draw(truth, blocks, studies, generator)
-    return _compared(truth, drawn.cells, drawn.places.astype(np.float64), "linear")
-
-
 def _squares(
     order: Order, drift: float, blocks: int, studies: int, generator: np.random.Generator
 ) -> list[Comparison]:
@@ -475,17 +464,10 @@ def _squares(
         rows = [row for _ in range(0, blocks, k) for row in square(k, shuffle)][:blocks]
         places[study] = np.argsort(np.array(rows), axis=1)
     when = np.arange(blocks)[:, None] * k + places
-    return _compared(QUIET, drawn + drift * when / (blocks * k - 1), places, "factor")
-
-
-def _compared(truth: Truth, y: FloatArray, places: FloatArray, place: Place) -> list[Comparison]:
-    labels = tuple(map(str, range(truth.columns)))
-    arms = {label: label for label in labels[truth.references :]}
-    grids = (
-        Grid(labels, tuple(range(y.shape[1])), cells, terms(at, place, truth.columns))
-        for cells, at in zip(y, places, strict=True)
-    )
-    return [compare(grid, labels[: truth.references], arms, ALPHA) for grid in grids]
+    drifting = drawn + drift * when / (blocks * k - 1)
+    return [
+        compared(cells, QUIET, places=at, place="factor") for cells, at in zip(drifting, places, strict=True)
+    ]
 
 
 def prediction_width(result: Simulated) -> FloatArray:

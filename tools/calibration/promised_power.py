@@ -19,12 +19,11 @@ CAPS = (8, 12, 24)
 SIGMA = cell_sd(truths.SD, truths.SD, truths.ITERATIONS)
 """The SD of a cell in the standard truth."""
 
-_NOISY = next(truth for truth in truths.TRUTHS if truth.name == "one arm's SD x 2")
 STOPPING: tuple[tuple[truths.Truth, float], ...] = (
     (truths.STANDARD, 0.01),
     (truths.STANDARD, 0.0075),
     (truths.STANDARD, 0.005),
-    (_NOISY, 0.01),
+    (truths.NOISY_ARM, 0.01),
     (replace(truths.STANDARD, name="normal, one arm", arms=1), 0.005),
     (replace(truths.STANDARD, name="one arm, its SD x 2", arms=1, spread=(1, 1, 2)), 0.0075),
 )

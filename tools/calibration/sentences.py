@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tools.calibration.error_rates import (
-    MARGIN,
+    ALPHA,
+    BAND,
     Rate,
     any_found,
     found_slower,
@@ -19,18 +20,17 @@ from tools.calibration.error_rates import (
 )
 from tools.calibration.promised_power import PROMISE, SIGMA
 from tools.calibration.targets import Case
-from tools.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
+from tools.calibration.truths import HEAVY, ITERATIONS, NOISY_ARM, STANDARD, Truth, draw, normal, scatter
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.growth import slope_weights
 from vnuma.analysis.planning import GRID, ArmError, detectable_by_pairs, ratio_needed
 from vnuma.analysis.sensitivity import LEVEL, sign_flip_p
-from vnuma.analysis.simulate import BoolArray, Layout, Simulated, differences
+from vnuma.analysis.simulate import Layout, Simulated, differences
 from vnuma.analysis.variance import pilot_upper
 
 BLOCKS = (6, 8, 12)
 FASTER = -math.log(1.015)
 SIZES = (500, 1000, 2000, 3000)
-ALPHA = 0.05
 ANY_FAMILY = 0.13
 """docs/statistics.md's figure for all three kinds of verdicts together."""
 MOST_NAMED = 44
@@ -39,7 +39,6 @@ TELLING = 4000
 _NAMED = [blocks for blocks in GRID if blocks <= MOST_NAMED]
 GATE_MISSES = 0.75
 """One arm with twice the scatter, which the gate misses in some studies; these then apply to all arms."""
-_NOISY = next(truth for truth in TRUTHS if truth.name == "one arm's SD x 2")
 
 
 def sentence_cases(studies: int, few: int, generator: np.random.Generator) -> Iterator[Case]:
@@ -57,7 +56,7 @@ def _detects(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     what = "detects what it says"
     for truth, target, bound in (
         (STANDARD, what, PROMISE),
-        (_NOISY, f"{what}, one arm noisier", GATE_MISSES),
+        (NOISY_ARM, f"{what}, one arm noisier", GATE_MISSES),
     ):
         for blocks in BLOCKS:
             said = said_to_detect(outcome(draw(truth, blocks, studies, generator)))
@@ -80,20 +79,20 @@ def said_to_detect(found: Simulated) -> FloatArray:
 def _would_decide(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     """Whether "about N blocks would likely tell a difference of 1% from none", for each undecided arm."""
     what = "distinguishes it from none with the blocks it names"
-    for truth in (STANDARD, _NOISY):
+    for truth in (STANDARD, NOISY_ARM):
         chance = np.array([_tells(truth, blocks, generator) for blocks in _NAMED])
         for blocks in BLOCKS:
             found = outcome(draw(truth, blocks, studies, generator))
-            said = words(found, blocks, fixed_order=False, margin=MARGIN)
+            said = words(found)
             named = named_blocks(found)
-            told = said.undecided & (named > blocks) & (named <= MOST_NAMED)
+            told = said["undecided"] & (named > blocks) & (named <= MOST_NAMED)
             most = np.where(told, named, 0).max(axis=1)
             kept = chance[np.searchsorted(_NAMED, np.maximum(most, _NAMED[0]))]
             where = f"{truth.name}, B = {blocks}, on average"
             if told.any():
-                yield Case(what, where, PROMISE, _mean(kept[told]), at_most=False)
-            if truth is _NOISY and told[:, -1].any():
-                own = _mean(kept[told[:, -1], -1])
+                yield Case(what, where, PROMISE, Rate.of(kept[told]), at_most=False)
+            if truth is NOISY_ARM and told[:, -1].any():
+                own = Rate.of(kept[told[:, -1], -1])
                 yield Case(f"{what}, the noisier arm", where, GATE_MISSES, own, at_most=False)
 
 
@@ -102,14 +101,14 @@ def _tells(truth: Truth, blocks: int, generator: np.random.Generator) -> FloatAr
     spread = np.array(truth.spread or (1.0,) * truth.columns)
     y = SIGMA * spread * generator.standard_normal((TELLING, blocks, truth.columns))
     found = Simulated(y, truth.references)
-    detected = found_slower(found, math.log1p(MARGIN)).mean(axis=0)
-    return np.asarray(np.minimum(detected, within_band(found, 0.0, MARGIN).mean(axis=0)))
+    detected = found_slower(found, BAND).mean(axis=0)
+    return np.asarray(np.minimum(detected, within_band(found).mean(axis=0)))
 
 
 def named_blocks(found: Simulated) -> FloatArray:
     """Per study and arm: the blocks in a report if the arm were undecided; infinity beyond 200."""
     _, blocks, k = found.y.shape
-    arms, r, band = k - found.references, found.references, math.log1p(MARGIN)
+    arms, r = k - found.references, found.references
     pooled, own = (
         np.array([ArmError(1.0, one, 0.0, arms, r).decidable_effect(each) for each in GRID])
         for one in (False, True)
@@ -118,14 +117,10 @@ def named_blocks(found: Simulated) -> FloatArray:
     sd_own = found.own_se * math.sqrt(blocks * pilot_upper(1.0, blocks - 1))
     grid = np.array([*GRID, math.inf])
     by_pool, by_pairs = (
-        grid[len(GRID) - np.searchsorted(needed[::-1], band / each, side="right")]
+        grid[len(GRID) - np.searchsorted(needed[::-1], BAND / each, side="right")]
         for needed, each in ((pooled, sd), (own, sd_own))
     )
     return np.asarray(np.where(found.own, by_pairs, by_pool))
-
-
-def _mean(each: FloatArray) -> Rate:
-    return Rate(float(each.mean()), float(each.std() / math.sqrt(len(each))))
 
 
 def _advice(studies: int, generator: np.random.Generator) -> Iterator[Case]:
@@ -133,8 +128,8 @@ def _advice(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     effect = np.array([0.0] * (STANDARD.arms - 1) + [FASTER])
     for blocks in BLOCKS:
         found = outcome(draw(STANDARD, blocks, studies, generator))
-        said = words(found, blocks, fixed_order=False, margin=MARGIN, effect=effect)
-        held_back = said.undecided | said.too_few | said.withheld | said.faster
+        said = words(found, effect=effect)
+        held_back = said["undecided"] | said["too_few"] | said["withheld"] | said["faster"]
         where = f"one arm 1.5% faster, B = {blocks}"
         yield Case("the reference advised", where, 0.05, Rate.of(~some_arm(held_back)))
 
@@ -144,7 +139,7 @@ def _sizes(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     any effect.
     """
     for boots, at_size in ((0.003, 0.01), (0.01, 0.0)):
-        truth = Truth("", boots=lambda g, shape, sd=boots: sd * g.standard_normal(shape))  # type: ignore[misc]
+        truth = Truth("", boots=scatter(boots))
         for blocks in (6, 8):
             y = _by_size(truth, blocks, studies, at_size, generator)
             single = np.zeros(studies, dtype=bool)
@@ -153,7 +148,9 @@ def _sizes(studies: int, generator: np.random.Generator) -> Iterator[Case]:
                 single |= (np.abs(found.estimate) > found.half_width(ALPHA / len(SIZES))).any(axis=1)
             weights = slope_weights(SIZES, "rows a side")
             scores = np.tensordot(np.array(weights), y, axes=1)
-            overall, growth = (_wrong(cells, truth) for cells in (y.mean(axis=0), scores))
+            overall, growth = (
+                any_found(Simulated(cells, truth.references)) for cells in (y.mean(axis=0), scores)
+            )
             where = f"SD {boots * 100:g}% boots, {at_size * 100:g}% sizes, B = {blocks}"
             yield Case("false verdicts at single sizes", where, 0.05, Rate.of(single))
             yield Case("false verdicts of growth", where, 0.05, Rate.of(growth))
@@ -177,14 +174,9 @@ def _by_size(
     )
 
 
-def _wrong(cells: FloatArray, truth: Truth) -> BoolArray:
-    found = Simulated(cells, truth.references)
-    return any_found(found)
-
-
 def _sign_flips(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     """The sign-flip test of an arm without effect: secondary, but it should rarely dissent."""
-    for truth in (STANDARD, next(one for one in TRUTHS if one.name == "heavy tails")):
+    for truth in (STANDARD, HEAVY):
         d = differences(draw(truth, 8, studies, generator).cells, truth.references)[:, :, 0]
         wrong = np.array([sign_flip_p(one) <= LEVEL for one in d.tolist()])
         yield Case("sign-flip test disagrees falsely", f"{truth.name}, B = 8", 0.05, Rate.of(wrong))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from tools.calibration.error_rates import EFFECTS, Rate, Rates
 from tools.calibration.promised_power import CAPS
-from tools.calibration.targets import Calibration, Target, targets
+from tools.calibration.targets import Calibration, Case, Target, targets, targets_of
 from vnuma.report.model.grid import GridTable
-
-_Triple = tuple[float, float, float]
 
 _BLOCKS = (6, 8, 12)
 
@@ -20,45 +17,50 @@ _TARGETS = (
     "has many cases"
 )
 
-
-@dataclass(frozen=True)
-class _Reference:
-    """The rule written by others: percent at _BLOCKS of errors per comparison, for some arm, power for 1%.
-
-    20,000 studies of an implementation of its own; it simulated no other truths.
-    """
-
-    per_comparison: _Triple
-    family: _Triple
-    power: _Triple | None = None
-
-
 _REFERENCE = {
-    "normal": _Reference((4.4, 4.5, 4.6), (4.5, 4.4, 4.5), (61, 79, 96)),
-    "2% slow iterations": _Reference((4.3, 4.3, 4.2), (4.1, 4.2, 4.2), (58, 74, 87)),
-    "20% slow boots": _Reference((4.4, 4.6, 4.6), (4.2, 4.1, 4.5), (9, 14, 27)),
-    "heavy tails": _Reference((3.5, 3.4, 3.8), (3.3, 3.0, 3.2), (70, 84, 95)),
-    "skewed": _Reference((3.8, 4.0, 4.1), (3.4, 3.6, 3.6)),
-    "drift 3.6%, random order": _Reference((4.7, 4.6, 4.6), (4.6, 4.7, 4.6)),
-    "drift 10%, random order": _Reference((4.7, 4.5, 4.7), (4.7, 4.3, 4.8)),
-    "wandering host": _Reference((4.6, 4.7, 4.6), (4.5, 4.5, 4.5)),
-    "one arm's SD x 2": _Reference((3.3, 3.0, 2.9), (4.1, 3.5, 2.9), (43, 60, 81)),
-    "one arm's SD x 3": _Reference((2.1, 1.8, 1.7), (2.4, 1.7, 1.5)),
-    "reference's SD x 2": _Reference((6.4, 5.8, 5.3), (5.7, 5.0, 4.0)),
-    "drift 3.6%, fixed order": _Reference((16.1, 13.3, 11.1), (20.9, 17.0, 13.6)),
+    "normal": ((4.4, 4.5, 4.6), (4.5, 4.4, 4.5), (61, 79, 96)),
+    "2% slow iterations": ((4.3, 4.3, 4.2), (4.1, 4.2, 4.2), (58, 74, 87)),
+    "20% slow boots": ((4.4, 4.6, 4.6), (4.2, 4.1, 4.5), (9, 14, 27)),
+    "heavy tails": ((3.5, 3.4, 3.8), (3.3, 3.0, 3.2), (70, 84, 95)),
+    "skewed": ((3.8, 4.0, 4.1), (3.4, 3.6, 3.6)),
+    "drift 3.6%, random order": ((4.7, 4.6, 4.6), (4.6, 4.7, 4.6)),
+    "drift 10%, random order": ((4.7, 4.5, 4.7), (4.7, 4.3, 4.8)),
+    "wandering host": ((4.6, 4.7, 4.6), (4.5, 4.5, 4.5)),
+    "one arm's SD x 2": ((3.3, 3.0, 2.9), (4.1, 3.5, 2.9), (43, 60, 81)),
+    "one arm's SD x 3": ((2.1, 1.8, 1.7), (2.4, 1.7, 1.5)),
+    "reference's SD x 2": ((6.4, 5.8, 5.3), (5.7, 5.0, 4.0)),
+    "drift 3.6%, fixed order": ((16.1, 13.3, 11.1), (20.9, 17.0, 13.6)),
 }
+"""The rule written by others: percent at _BLOCKS of errors per comparison, for some arm, power for 1%.
+
+20,000 studies of an implementation of its own; it simulated no other truths.
+"""
+_PER_COMPARISON, _FAMILY, _POWER = range(3)
+
+_Column = Callable[[Sequence[Rates]], str]
 
 
 def tables(found: Calibration) -> Iterator[GridTable]:
     """All tables; the targets last."""
-    yield _errors(found)
-    yield _coverage(found)
-    yield _power(found)
-    yield _words(found)
-    yield _foil(found)
-    yield _promises(found)
-    yield _stopping(found)
-    yield targets_table(targets(found))
+    yield from _by_truth(found)
+    rows = [
+        (f"SD known, B = {item.blocks}, {item.effect * 100:.2f}%", *rate_texts(item.power))
+        for item in found.promises
+    ]
+    rows.append(("SD from 3 blocks: plans that reach 80% for 1%", *rate_texts(found.pilots)))
+    yield GridTable("Power where 80% is promised, %", ("promise", "found", "± (MC)"), tuple(rows))
+    stopping = tuple(
+        (
+            f"{item.truth.name}, {item.target * 100:g}%, from B = {item.first}",
+            *(f"{rate.share * 100:.1f}" for rate in item.family),
+            f"{max(rate.error for rate in item.family) * 100:.2f}",
+            f"{item.mean_blocks:.1f}",
+        )
+        for item in found.stopping
+    )
+    headings = ("truth, half-width", *(f"cap {cap}" for cap in CAPS), "± (MC)", "mean blocks, cap 24")
+    yield GridTable("Family-wise error when stopping on precision, %", headings, stopping)
+    yield _targets_table(targets(found), _TARGETS)
 
 
 def origin(found: Calibration) -> str:
@@ -71,98 +73,68 @@ def origin(found: Calibration) -> str:
     )
 
 
-def _errors(found: Calibration) -> GridTable:
-    return _table(
-        found,
-        f"False findings, family-wise, %: some arm's 95% interval excludes the truth, {_at(found)}",
-        ("found", "± (MC)", "reference"),
-        lambda rates: (
-            _each(rates, lambda item: item.family.share),
-            _largest_error(rates, lambda item: item.family),
-            _reference(rates, lambda reference: reference.family),
-        ),
-    )
-
-
-def _coverage(found: Calibration) -> GridTable:
-    return _table(
-        found,
-        f"Coverage of one arm's own 95% interval, %, {_at(found)}",
-        ("mean of arms", "reference", "worst arm", "± (MC)", "rank method"),
-        lambda rates: (
-            _each(rates, lambda item: 1 - item.per_comparison.share),
-            _reference(rates, lambda reference: reference.per_comparison, minus_from=100),
-            _each(rates, lambda item: 1 - item.worst_arm.share),
-            _largest_error(rates, lambda item: item.worst_arm),
-            _each(rates, lambda item: None if item.rank_error is None else 1 - item.rank_error.share),
-        ),
-    )
-
-
-def _power(found: Calibration) -> GridTable:
-    def row(rates: Sequence[Rates]) -> tuple[str, ...]:
-        powers = zip(*(item.power for item in rates), strict=True)
-        by_effect = ["/".join(f"{rate.share * 100:.0f}" for rate in each) for each in powers]
-        reference = _reference(rates, lambda entry: entry.power, places=0)
-        return (*by_effect, reference, _largest_error(rates, lambda item: item.power[1]))
-
-    headings = (*(f"{effect * 100:g}% slower" for effect in EFFECTS), "reference, 1%", "± (MC)")
-    return _table(found, f"Power: an arm that is slower is found so, %, {_at(found)}", headings, row)
-
-
-def _words(found: Calibration) -> GridTable:
-    return _table(
-        found,
-        f"Words, %, {_at(found)}",
-        ("false direction", "false equiv.", "true equiv.", "A/A alarm", "withheld"),
-        lambda rates: (
-            _each(rates, lambda item: item.false_word.share),
-            _each(rates, lambda item: item.false_equivalent.share),
-            _each(rates, lambda item: item.called_equivalent.share, 0),
-            _each(rates, lambda item: item.a_a_alarm.share if item.a_a_alarm else None),
-            _each(rates, lambda item: item.withheld.share, 0),
-        ),
-    )
-
-
-def _foil(found: Calibration) -> GridTable:
-    return _table(
-        found,
+def _by_truth(found: Calibration) -> Iterator[GridTable]:
+    """The tables with a row for each truth."""
+    at = "B = " + "/".join(map(str, found.blocks))
+    family: dict[str, _Column] = {
+        "found": _each(lambda item: item.family.share),
+        "± (MC)": _largest_error(lambda item: item.family),
+        "reference": _reference(_FAMILY),
+    }
+    coverage: dict[str, _Column] = {
+        "mean of arms": _each(lambda item: 1 - item.per_comparison.share),
+        "reference": _reference(_PER_COMPARISON, minus_from=100),
+        "worst arm": _each(lambda item: 1 - item.worst_arm.share),
+        "± (MC)": _largest_error(lambda item: item.worst_arm),
+        "rank method": _each(lambda item: None if item.rank_error is None else 1 - item.rank_error.share),
+    }
+    power: dict[str, _Column] = {
+        **{f"{effect * 100:g}% slower": _power(number) for number, effect in enumerate(EFFECTS)},
+        "reference, 1%": _reference(_POWER, places=0),
+        "± (MC)": _largest_error(lambda item: item.power[1]),
+    }
+    words: dict[str, _Column] = {
+        "false direction": _each(lambda item: item.false_word.share),
+        "false equiv.": _each(lambda item: item.false_equivalent.share),
+        "true equiv.": _each(lambda item: item.called_equivalent.share, 0),
+        "A/A alarm": _each(lambda item: item.a_a_alarm.share if item.a_a_alarm else None),
+        "withheld": _each(lambda item: item.withheld.share, 0),
+    }
+    foil: dict[str, _Column] = {
+        "false, per comparison": lambda rates: f"{rates[0].paper[0] * 100:.1f}",
+        "false, some arm": lambda rates: f"{rates[0].paper[1] * 100:.1f}",
+        "arms in perfect order": lambda rates: f"{rates[0].paper[2] * 100:.1f}",
+    }
+    every: Mapping[str, Mapping[str, _Column]] = {
+        f"False findings, family-wise, %: some arm's 95% interval excludes the truth, {at}": family,
+        f"Coverage of one arm's own 95% interval, %, {at}": coverage,
+        f"Power: an arm that is slower is found so, %, {at}": power,
+        f"Words, %, {at}": words,
         "The 2019 paper's way on the same machines, without any effect, %: one boot an arm in the order of "
-        "the table, three runs of it as n = 3, Welch's t at 5%",
-        ("false, per comparison", "false, some arm", "arms in perfect order"),
-        lambda rates: (
-            f"{rates[0].paper.per_comparison * 100:.1f}",
-            f"{rates[0].paper.family * 100:.1f}",
-            f"{rates[0].paper.in_order * 100:.1f}",
-        ),
-    )
+        "the table, three runs of it as n = 3, Welch's t at 5%": foil,
+    }
+    truths = [(name, list(rates)) for name, rates in groupby(found.rates, key=lambda one: one.truth.name)]
+    for caption, columns in every.items():
+        rows = tuple((name, *(column(rates) for column in columns.values())) for name, rates in truths)
+        yield GridTable(caption, ("truth", *columns), rows)
 
 
-def _promises(found: Calibration) -> GridTable:
-    rows = [
-        (f"SD known, B = {item.blocks}, {item.effect * 100:.2f}%", *rate_texts(item.power))
-        for item in found.promises
-    ]
-    rows.append(("SD from 3 blocks: plans that reach 80% for 1%", *rate_texts(found.pilots)))
-    return GridTable("Power where 80% is promised, %", ("promise", "found", "± (MC)"), tuple(rows))
-
-
-def _stopping(found: Calibration) -> GridTable:
+def case_tables(cases: Sequence[Case]) -> Iterator[GridTable]:
+    """All hard cases, and what they must reach."""
     rows = tuple(
         (
-            f"{item.truth.name}, {item.target * 100:g}%, from B = {item.first}",
-            *(f"{rate.share * 100:.1f}" for rate in item.family),
-            f"{max(rate.error for rate in item.family) * 100:.2f}",
-            f"{item.mean_blocks:.1f}",
+            item.where,
+            item.target,
+            f"{'≤' if item.at_most else '≥'} {item.bound * 100:g}",
+            *rate_texts(item.rate),
         )
-        for item in found.stopping
+        for item in cases
     )
-    headings = ("truth, half-width", *(f"cap {cap}" for cap in CAPS), "± (MC)", "mean blocks, cap 24")
-    return GridTable("Family-wise error when stopping on precision, %", headings, rows)
+    yield GridTable("Hard cases, %", ("case", "what", "bound", "found", "± (MC)"), rows)
+    yield _targets_table(tuple(targets_of(cases)), "Targets of hard cases, %; bounds are widened likewise")
 
 
-def targets_table(compared: Sequence[Target], caption: str = _TARGETS) -> GridTable:
+def _targets_table(compared: Sequence[Target], caption: str) -> GridTable:
     """What must be reached, and what was."""
     rows = tuple(
         (item.name, item.bound, " ± ".join(rate_texts(item.found)), item.where, "yes" if item.met else "NO")
@@ -171,45 +143,35 @@ def targets_table(compared: Sequence[Target], caption: str = _TARGETS) -> GridTa
     return GridTable(caption, ("target", "bound", "found ± MC", "nearest to its bound", "met"), rows)
 
 
-def _table(
-    found: Calibration,
-    caption: str,
-    headings: tuple[str, ...],
-    row: Callable[[Sequence[Rates]], tuple[str, ...]],
-) -> GridTable:
-    groups = groupby(found.rates, key=lambda rates: rates.truth.name)
-    rows = tuple((name, *row(list(rates))) for name, rates in groups)
-    return GridTable(caption, ("truth", *headings), rows)
+def _each(share: Callable[[Rates], float | None], places: int = 1) -> _Column:
+    """A share at each number of blocks, in percent."""
+
+    def column(rates: Sequence[Rates]) -> str:
+        return "/".join("-" if (one := share(item)) is None else f"{one * 100:.{places}f}" for item in rates)
+
+    return column
 
 
-def _at(found: Calibration) -> str:
-    return "B = " + "/".join(map(str, found.blocks))
+def _power(effect: int) -> _Column:
+    return _each(lambda item: item.power[effect].share, 0)
 
 
-def _each(rates: Sequence[Rates], share: Callable[[Rates], float | None], places: int = 1) -> str:
-    values = [share(item) for item in rates]
-    return "/".join("-" if value is None else f"{value * 100:.{places}f}" for value in values)
+def _largest_error(rate: Callable[[Rates], Rate]) -> _Column:
+    return lambda rates: f"{max(rate(item).error for item in rates) * 100:.2f}"
 
 
-def _largest_error(rates: Sequence[Rates], rate: Callable[[Rates], Rate]) -> str:
-    return f"{max(rate(item).error for item in rates) * 100:.2f}"
-
-
-def _reference(
-    rates: Sequence[Rates],
-    triple: Callable[[_Reference], _Triple | None],
-    *,
-    minus_from: int = 0,
-    places: int = 1,
-) -> str:
+def _reference(figure: int, *, minus_from: int = 0, places: int = 1) -> _Column:
     """The other implementation's figures, where it simulated the same truth and blocks."""
-    entry = _REFERENCE.get(rates[0].truth.name)
-    known = triple(entry) if entry else None
-    if known is None:
-        return "-"
-    by_blocks = dict(zip(_BLOCKS, known, strict=True))
-    values = [by_blocks.get(item.blocks) for item in rates]
-    return "/".join("-" if value is None else f"{abs(minus_from - value):.{places}f}" for value in values)
+
+    def column(rates: Sequence[Rates]) -> str:
+        known = _REFERENCE.get(rates[0].truth.name, ())
+        if figure >= len(known):
+            return "-"
+        at = dict(zip(_BLOCKS, known[figure], strict=True))
+        values = [at.get(item.blocks) for item in rates]
+        return "/".join("-" if value is None else f"{abs(minus_from - value):.{places}f}" for value in values)
+
+    return column
 
 
 def rate_texts(rate: Rate) -> tuple[str, str]:

@@ -114,12 +114,23 @@ def targets(found: Calibration) -> tuple[Target, ...]:
     unequal = [rates for rates in usable if rates.truth.group == "unequal"]
     fixed = [rates for rates in usable if rates.truth.group == "fixed"]
     normal = [rates for rates in equal if rates.truth.name == "normal"]
+    random = [*equal, *unequal]
+    skewed = [rates for rates in random if rates.truth.name == "skewed"]
+    others = [rates for rates in random if rates.truth.name != "skewed"]
+    stopped = [
+        (f"{one.truth.name}, {one.target * 100:g}%", rate) for one in found.stopping for rate in one.family
+    ]
+    same = "false equivalent, all arms at 1%"
     return (
-        at_most("family-wise error, equal variances", FAMILY, _cases(equal, lambda r: r.family)),
-        at_most("family-wise error, unequal variances", FAMILY_UNEQUAL, _cases(unequal, lambda r: r.family)),
-        at_least("family-wise error, normal", NORMAL_AT_LEAST, _cases(normal, lambda r: r.family)),
-        at_least("coverage of each arm", COVERAGE[0], _coverage([*equal, *unequal], worst=True)),
-        at_most("coverage, normal", COVERAGE[1], _coverage(normal, worst=False)),
+        _target("family-wise error, equal variances", FAMILY, _each(equal, lambda r: r.family)),
+        _target("family-wise error, unequal variances", FAMILY_UNEQUAL, _each(unequal, lambda r: r.family)),
+        _target(
+            "family-wise error, normal", NORMAL_AT_LEAST, _each(normal, lambda r: r.family), at_most=False
+        ),
+        _target(
+            "coverage of each arm", COVERAGE[0], _each(random, lambda r: _rest(r.worst_arm)), at_most=False
+        ),
+        _target("coverage, normal", COVERAGE[1], _each(normal, lambda r: _rest(r.best_arm))),
         _rank(normal),
         _promise(found.promises),
         Target(
@@ -129,44 +140,36 @@ def targets(found: Calibration) -> tuple[Target, ...]:
             "3 blocks, 10 df",
             found.pilots.share >= PROMISE - 2 * found.pilots.error,
         ),
-        at_most("false equivalent, all arms at 1%", FAMILY, _false_equivalent(usable, skewed=False)),
-        at_most(
-            "false equivalent, all arms at 1%, skewed",
-            FALSE_IF_SKEWED,
-            _false_equivalent(usable, skewed=True),
-        ),
-        at_most("false A/A alarms", AA_ALARM, _cases(equal, lambda r: r.a_a_alarm)),
-        at_most("family-wise error, stopped early", FAMILY_UNEQUAL, _stopped(found.stopping)),
-        at_least("fixed order: intervals fail", MUST_FAIL, _cases(fixed, lambda r: r.family)),
-        at_least("fixed order: verdicts withheld", 1.0, _cases(fixed, lambda r: r.withheld)),
+        _target(same, FAMILY, _each(others, lambda r: r.false_equivalent)),
+        _target(f"{same}, skewed", FALSE_IF_SKEWED, _each(skewed, lambda r: r.false_equivalent)),
+        _target("false A/A alarms", AA_ALARM, _each(equal, lambda r: r.a_a_alarm)),
+        _target("family-wise error, stopped early", FAMILY_UNEQUAL, stopped),
+        _target("fixed order: intervals fail", MUST_FAIL, _each(fixed, lambda r: r.family), at_most=False),
+        _target("fixed order: verdicts withheld", 1.0, _each(fixed, lambda r: r.withheld), at_most=False),
     )
 
 
-def _false_equivalent(rates: Sequence[Rates], *, skewed: bool) -> list[Found]:
-    mine = [one for one in rates if not one.truth.fixed_order and (one.truth.name == "skewed") == skewed]
-    return _cases(mine, lambda one: one.false_equivalent)
+def targets_of(cases: Sequence[Case]) -> Iterator[Target]:
+    """A target for each kind of hard case."""
+    for name in dict.fromkeys(case.target for case in cases):
+        mine = [case for case in cases if case.target == name]
+        found = [(case.where, case.rate) for case in mine]
+        yield _target(name, mine[0].bound, found, at_most=mine[0].at_most)
 
 
-def at_most(name: str, bound: float, cases: Sequence[Found]) -> Target:
-    """All cases at most `bound` + the errors that shares exactly at the bound would have."""
-    z = _widened(cases)
-    worst = max(cases, key=lambda case: case[1].share - z * _error(bound, case[1]))
-    met = all(case[1].share <= bound + z * _error(bound, case[1]) for case in cases)
-    return Target(name, f"≤ {bound * 100:g}", worst[1], worst[0], met)
-
-
-def at_least(name: str, bound: float, cases: Sequence[Found]) -> Target:
-    """The same with at least `bound`."""
-    z = _widened(cases)
-    worst = min(cases, key=lambda case: case[1].share + z * _error(bound, case[1]))
-    met = all(case[1].share >= bound - z * _error(bound, case[1]) for case in cases)
-    return Target(name, f"≥ {bound * 100:g}", worst[1], worst[0], met)
-
-
-def _widened(cases: Sequence[Found]) -> float:
-    """By how many Monte Carlo errors: 2 for a single case."""
+def _target(name: str, bound: float, cases: Sequence[Found], *, at_most: bool = True) -> Target:
+    """All cases at most, or at least, `bound` and the errors that shares exactly at the bound would have."""
     normal = NormalDist()
-    return -normal.inv_cdf(normal.cdf(-2) / len(cases))
+    z = -normal.inv_cdf(normal.cdf(-2) / len(cases))  # 2 for a single case
+
+    def beyond(case: Found) -> float:
+        away = case[1].share - bound
+        return (away if at_most else -away) - z * _error(bound, case[1])
+
+    where, worst = max(cases, key=beyond)
+    return Target(
+        name, f"{'≤' if at_most else '≥'} {bound * 100:g}", worst, where, beyond((where, worst)) <= 0
+    )
 
 
 def _error(bound: float, rate: Rate) -> float:
@@ -177,37 +180,23 @@ def _error(bound: float, rate: Rate) -> float:
     return rate.error * math.sqrt(bound * (1 - bound) / spread)
 
 
-def _cases(rates: Sequence[Rates], of: Callable[[Rates], Rate | None]) -> list[Found]:
+def _each(rates: Sequence[Rates], of: Callable[[Rates], Rate | None]) -> list[Found]:
     """One rate of each, where it is known."""
-    return [(_where(one), rate) for one in rates if (rate := of(one)) is not None]
+    return [(one.where, rate) for one in rates if (rate := of(one)) is not None]
 
 
-def _coverage(cases: Sequence[Rates], *, worst: bool) -> list[Found]:
-    arms = [(rates, rates.worst_arm if worst else rates.best_arm) for rates in cases]
-    return [(_where(rates), Rate(1 - arm.share, arm.error)) for rates, arm in arms]
-
-
-def _stopped(cases: Sequence[Stopping]) -> list[Found]:
-    return [(f"{item.truth.name}, {item.target * 100:g}%", rate) for item in cases for rate in item.family]
+def _rest(rate: Rate) -> Rate:
+    return Rate(1 - rate.share, rate.error)
 
 
 def _rank(cases: Sequence[Rates]) -> Target:
     """The companion's coverage is known exactly for any symmetric truth."""
-    gaps = []
-    for rates in cases:
-        if rates.rank_error is not None:
-            exact = walsh_coverage(rates.blocks)
-            gaps.append((abs(1 - rates.rank_error.share - exact), exact, rates))
-    _, exact, rates = max(gaps, key=lambda item: item[0])
-    error = rates.rank_error or Rate(0, 0)
-    met = all(gap <= 2 * (rates.rank_error.error if rates.rank_error else 0) for gap, _, rates in gaps)
-    return Target(
-        "coverage, rank method, normal",
-        f"{exact * 100:.1f}, exact",
-        Rate(1 - error.share, error.error),
-        _where(rates),
-        met,
-    )
+    exact = {one.where: walsh_coverage(one.blocks) for one in cases}
+    found = _each(cases, lambda one: one.rank_error and _rest(one.rank_error))
+    gaps = [(abs(rate.share - exact[where]), where, rate) for where, rate in found]
+    _, where, rate = max(gaps, key=lambda gap: gap[0])
+    met = all(gap <= 2 * rate.error for gap, _, rate in gaps)
+    return Target("coverage, rank method, normal", f"{exact[where] * 100:.1f}, exact", rate, where, met)
 
 
 def _promise(promises: Sequence[Promise]) -> Target:
@@ -217,17 +206,5 @@ def _promise(promises: Sequence[Promise]) -> Target:
         f"{PROMISE * 100:.0f} ± {WITHIN_POWER * 100:.0f}",
         worst.power,
         f"{worst.effect * 100:.2f}% at B = {worst.blocks}",
-        all(abs(item.power.share - PROMISE) <= WITHIN_POWER for item in promises),
+        abs(worst.power.share - PROMISE) <= WITHIN_POWER,
     )
-
-
-def _where(rates: Rates) -> str:
-    return f"{rates.truth.name}, B = {rates.blocks}"
-
-
-def targets_of(cases: Sequence[Case]) -> Iterator[Target]:
-    """A target for each kind of hard case."""
-    for name in dict.fromkeys(case.target for case in cases):
-        mine = [case for case in cases if case.target == name]
-        compared = at_most if mine[0].at_most else at_least
-        yield compared(name, mine[0].bound, [(case.where, case.rate) for case in mine])

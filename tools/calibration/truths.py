@@ -15,11 +15,8 @@ import numpy as np
 from vnuma.analysis.distributions import FloatArray
 
 SD = 0.005
-QUIET_SD = 0.003
 ITERATIONS = 3
 ARMS = 4
-BIMODAL_SHARE, BIMODAL_SHIFT = 0.2, 0.03
-OUTLIER_SHARE, OUTLIER_SHIFT = 0.02, 0.10
 WANDER, WANDER_SD = 0.8, 0.01
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
@@ -27,19 +24,25 @@ Trend = Callable[[np.random.Generator, int, int], FloatArray]
 """(generator, studies, places) -> the host's drift over the places of a run."""
 
 
-def normal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Normal scatter of the standard SD."""
-    return SD * generator.standard_normal(shape)
+def scatter(sd: float) -> Draw:
+    """Normal scatter."""
+    return lambda generator, shape: sd * generator.standard_normal(shape)
 
 
-def quiet(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Normal scatter of a quiet host, 0.3%."""
-    return QUIET_SD * generator.standard_normal(shape)
+def student(df: float, sd: float) -> Draw:
+    """Student's t; its own SD is the root of df / (df - 2), infinite for df = 2."""
+    return lambda generator, shape: np.asarray(sd * generator.standard_t(df, shape))
 
 
-def heavy(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Student's t with 3 degrees of freedom, scaled to the standard SD (its own is the root of 3)."""
-    return np.asarray(SD / np.sqrt(3.0) * generator.standard_t(3, shape))
+def sometimes(share: float, shift: float) -> Draw:
+    """Normal, and a share of them slow: a state chosen at power-on, or an iteration that meets a backup."""
+    return lambda generator, shape: normal(generator, shape) + shift * (generator.random(shape) < share)
+
+
+normal = scatter(SD)
+quiet = scatter(0.003)
+"""A quiet host."""
+heavy = student(3, SD / math.sqrt(3.0))
 
 
 def skewed(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -53,30 +56,23 @@ def lognormal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatAr
     return SD / scale * (np.exp(generator.standard_normal(shape)) - math.exp(0.5))
 
 
-def bimodal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Normal, and one boot in five 3% slow: a state chosen at power-on."""
-    return normal(generator, shape) + BIMODAL_SHIFT * (generator.random(shape) < BIMODAL_SHARE)
+def course(height: Callable[[FloatArray], object]) -> Trend:
+    """A host whose speed is a function of the number of the boot."""
 
+    def trend(generator: np.random.Generator, studies: int, places: int) -> FloatArray:
+        del generator
+        heights = np.asarray(height(np.arange(places, dtype=np.float64)), dtype=np.float64)
+        return np.tile(heights, (studies, 1))
 
-def with_outliers(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Normal, and one iteration in fifty 10% slow."""
-    return normal(generator, shape) + OUTLIER_SHIFT * (generator.random(shape) < OUTLIER_SHARE)
-
-
-def steady(generator: np.random.Generator, studies: int, places: int) -> FloatArray:
-    """A host that does not change."""
-    del generator
-    return np.zeros((studies, places))
+    return trend
 
 
 def linear(total: float) -> Trend:
     """A host that slows down by `total` (ln scale) from the first place to the last."""
+    return course(lambda places: np.linspace(0.0, total, len(places)))
 
-    def trend(generator: np.random.Generator, studies: int, places: int) -> FloatArray:
-        del generator
-        return np.tile(np.linspace(0.0, total, places), (studies, 1))
 
-    return trend
+steady = linear(0.0)
 
 
 def wandering(generator: np.random.Generator, studies: int, places: int) -> FloatArray:
@@ -112,24 +108,21 @@ class Truth:
         return self.references + self.arms
 
 
-def _noisy_column(truth: Truth, column: int, factor: float) -> Truth:
-    spread = tuple(factor if index == column else 1.0 for index in range(truth.columns))
-    return replace(truth, spread=spread, group="unequal")
-
-
 STANDARD = Truth("normal")
+HEAVY = Truth("heavy tails", boots=heavy, iterations=heavy)
+NOISY_ARM = Truth("one arm's SD x 2", spread=(1, 1, 1, 1, 1, 2), group="unequal")
 TRUTHS: tuple[Truth, ...] = (
     STANDARD,
-    Truth("2% slow iterations", iterations=with_outliers),
-    Truth("20% slow boots", boots=bimodal),
-    Truth("heavy tails", boots=heavy, iterations=heavy),
+    Truth("2% slow iterations", iterations=sometimes(0.02, 0.10)),
+    Truth("20% slow boots", boots=sometimes(0.2, 0.03)),
+    HEAVY,
     Truth("skewed", boots=skewed, iterations=skewed),
     Truth("drift 3.6%, random order", trend=linear(0.036)),
     Truth("drift 10%, random order", trend=linear(0.10)),
     Truth("wandering host", trend=wandering),
-    _noisy_column(Truth("one arm's SD x 2"), 5, 2.0),
-    _noisy_column(Truth("one arm's SD x 3"), 5, 3.0),
-    _noisy_column(Truth("reference's SD x 2", references=1), 0, 2.0),
+    NOISY_ARM,
+    replace(NOISY_ARM, name="one arm's SD x 3", spread=(1, 1, 1, 1, 1, 3)),
+    replace(NOISY_ARM, name="reference's SD x 2", references=1, spread=(2, 1, 1, 1, 1)),
     Truth("drift 3.6%, fixed order", trend=linear(0.036), fixed_order=True, group="fixed"),
 )
 """Every calibrated truth, in the order of the table."""
@@ -137,11 +130,7 @@ TRUTHS: tuple[Truth, ...] = (
 
 def with_sd(boot_sd: float) -> Truth:
     """The standard truth with another SD between boots."""
-
-    def boots(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        return boot_sd * generator.standard_normal(shape)
-
-    return replace(STANDARD, boots=boots)
+    return replace(STANDARD, boots=scatter(boot_sd))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,20 +156,15 @@ class Studies:
 def draw(truth: Truth, blocks: int, studies: int, generator: np.random.Generator) -> Studies:
     """Studies of that truth, without any effect; an effect of e shifts a column by ln(1 + e)."""
     shape = (studies, blocks, truth.columns)
-    scatter = truth.boots(generator, shape)[..., None] + truth.iterations(generator, (*shape, ITERATIONS))
+    noise = truth.boots(generator, shape)[..., None] + truth.iterations(generator, (*shape, ITERATIONS))
     if truth.spread:
-        scatter *= np.asarray(truth.spread)[:, None]
-    course = truth.trend(generator, studies, blocks * truth.columns).reshape(shape)
-    places = _places(truth, shape, generator)
-    times = scatter + np.take_along_axis(course, places, axis=2)[..., None]
-    once = [0, *range(truth.references, truth.columns)]
-    paper = scatter[:, 0, once] + course[:, 0, : len(once), None]
-    return Studies(truth, times, places, paper)
-
-
-def _places(
-    truth: Truth, shape: tuple[int, int, int], generator: np.random.Generator
-) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+        noise *= np.asarray(truth.spread)[:, None]
+    drift = truth.trend(generator, studies, blocks * truth.columns).reshape(shape)
     if truth.fixed_order:
-        return np.broadcast_to(np.arange(shape[2]), shape)
-    return np.argsort(generator.random(shape), axis=2)
+        places = np.broadcast_to(np.arange(truth.columns), shape)
+    else:
+        places = np.argsort(generator.random(shape), axis=2)
+    times = noise + np.take_along_axis(drift, places, axis=2)[..., None]
+    once = [0, *range(truth.references, truth.columns)]
+    paper = noise[:, 0, once] + drift[:, 0, : len(once), None]
+    return Studies(truth, times, places, paper)

@@ -13,14 +13,7 @@ import pytest
 from tests.unit.analysis.data import columns_of
 from tools.calibration.__main__ import every_case, section
 from tools.calibration.decided import MOST_ONE_BY_ONE, run_one
-from tools.calibration.error_rates import (
-    MARGIN,
-    Rate,
-    measure,
-    outcome,
-    rank_intervals,
-    words,
-)
+from tools.calibration.error_rates import BAND, MARGIN, Rate, measure, outcome, rank_intervals, words
 from tools.calibration.hard_cases import prediction_width
 from tools.calibration.promised_power import stopping
 from tools.calibration.targets import BLOCKS, SEED, STUDIES, Calibration, Case, calibrate, targets, targets_of
@@ -80,7 +73,7 @@ def test_the_fast_path_is_the_products_analysis(truth: Truth, blocks: int) -> No
     """Estimates, all intervals, the A/A p, ranks and words of sampled studies are those of the product."""
     studies = draw(truth, blocks, 4, np.random.default_rng((5, blocks)))
     fast, ranks = outcome(studies), rank_intervals(studies)
-    said = words(fast, blocks, fixed_order=truth.fixed_order, margin=MARGIN)
+    said = words(fast, fixed_order=truth.fixed_order)
     for number in range(4):
         cells, design = _through_the_product(studies, number, blocks)
         comparison = compare_cells(cells, design)
@@ -112,7 +105,7 @@ def test_the_fast_path_is_the_products_analysis(truth: Truth, blocks: int) -> No
                 assert contrast.rank is not None
                 assert math.log(contrast.rank.low) == pytest.approx(ranks[0][at], abs=1e-9)
                 assert math.log(contrast.rank.high) == pytest.approx(ranks[1][at], abs=1e-9)
-            assert _word(verdict) == {name for name, mask in vars(said).items() if mask[at]}
+            assert _word(verdict) == {name for name, mask in said.items() if mask[at]}
 
 
 def _word(verdict: Verdict) -> set[str]:
@@ -125,10 +118,10 @@ def test_every_word_occurs_somewhere() -> None:
     result = outcome(studies)
     seen = set()
     for effect in (-0.03, 0.003, 0.01, 0.03):
-        said = words(result, 8, fixed_order=False, margin=MARGIN, effect=effect)
-        masks = np.array(list(vars(said).values()))
+        said = words(result, effect=effect)
+        masks = np.array(list(said.values()))
         assert (masks.sum(axis=0) == 1).all()
-        seen |= {name for name, mask in vars(said).items() if mask.any()}
+        seen |= {name for name, mask in said.items() if mask.any()}
     assert seen == {"slower", "faster", "equivalent", "undecided", "withheld"}
 
 
@@ -256,9 +249,9 @@ def test_the_fast_rule_of_leaving_arms_is_the_products() -> None:
     y = draw(STANDARD, MOST_ONE_BY_ONE, 12, generator).cells
     y[6:, :, -1] *= 3.0
     y[:, :, 2] += 0.02
-    fast = run_decided(y, STANDARD.references, math.log1p(MARGIN))
+    fast = run_decided(y, STANDARD.references, BAND)
 
     for number, cells in enumerate(y):
-        found = run_one(cells).words
+        found, _ = run_one(cells)
         words = [str(found.get(str(arm + 2), "undecided")) for arm in range(STANDARD.arms)]
         assert words == [WORDS[word] for word in fast.word[number]]
