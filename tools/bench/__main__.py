@@ -16,16 +16,16 @@ from tools.bench import cells
 from tools.bench.analysis import analysis
 from tools.bench.drain import drain
 from tools.bench.estate import estate, rvtools
-from tools.bench.figure import Figure, not_evaluated
-from tools.bench.labs import running
+from tools.bench.figure import Figure, line, not_evaluated, section
 from tools.bench.machine import BUSY, load, machine
-from tools.bench.page import line, section, write
 from tools.bench.startup import startup
-from tools.bench.stores import stores
+from tools.page_markers import write_between
 from vnuma import lab
 from vnuma.errors import VnumaError
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
+BEGIN = "<!-- written by make bench: begin -->"
+END = "<!-- written by make bench: end -->"
 
 Part = Callable[[], Iterator[Figure]]
 
@@ -48,7 +48,7 @@ def main() -> None:
             figures.append(figure)
     print(f"took {time.monotonic() - began:.0f} s")
     if not asked.quick and not asked.only:
-        write(PAGE, section("make bench", machine(), words, figures))
+        write_between(PAGE, BEGIN, END, section(machine(), words, figures))
         print("written into docs/benchmarks.md")
 
 
@@ -65,19 +65,14 @@ def _parts(*, quick: bool) -> dict[str, Part]:
     """Every part by name, in the page's order."""
     return {
         "startup": lambda: startup(3 if quick else 15),
-        "drain": lambda: _drain(size=1000, repeats=3) if quick else _drain(size=3000, repeats=7),
+        "drain": lambda: drain(1000, repeats=3) if quick else drain(3000, repeats=7),
         "cells": lambda: cells.overhead(10 if quick else 200),
         "memory": lambda: cells.memory_per_vm(3, 1) if quick else cells.memory_per_vm(5, 3),
         "analysis": lambda: analysis(whole=not quick),
         "estate": lambda: estate(30, 1000, 50) if quick else estate(300, 10_000, 200),
         "rvtools": lambda: rvtools(1000 if quick else 10_000),
-        "stores": lambda: stores(3, 1) if quick else stores(10, 4),
+        "stores": lambda: cells.stores(3, 1) if quick else cells.stores(10, 4),
     }
-
-
-def _drain(size: int, repeats: int) -> Iterator[Figure]:
-    with running() as bench_lab:
-        yield from drain(bench_lab, size, repeats)
 
 
 def _measured(name: str, part: Part) -> Iterator[Figure]:

@@ -7,15 +7,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from tools.bench.figure import Figure, below, not_evaluated, spread
-from tools.bench.labs import BenchLab, described
+from tools.bench.figure import Figure, limited, not_evaluated, spread
+from tools.bench.labs import running, sql_server
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver.client.connect import SqlServer, connect, connection_string, driver_files, install
 from vnuma.sqlserver.client.driver import DriverKind
@@ -28,14 +27,6 @@ DATABASE = DatasetSpec().database
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = Path(__file__).with_name("drain.c")
 NEEDS = "Needs a C compiler and unixODBC's headers: apt install gcc unixodbc-dev."
-
-
-def prepare_dataset(server: SqlServer) -> float:
-    """Generate the dataset as a study does; return the seconds it took."""
-    start = time.perf_counter()
-    with connect(server) as connection:
-        dataset.prepare(connection, DatasetSpec())
-    return time.perf_counter() - start
 
 
 @dataclass(frozen=True)
@@ -82,17 +73,19 @@ class Drainer:
         return answer
 
 
-def drain(lab: BenchLab, size: int, repeats: int) -> Iterator[Figure]:
+def drain(size: int, repeats: int) -> Iterator[Figure]:
     """With each driver that is installed."""
-    prepare_dataset(lab.sql())
-    for kind in DRIVERS:
-        what = f"Draining {size} x {size} rows, {kind}: `timed` against a bare C loop"
-        try:
-            server = lab.sql(kind)
-        except DriverMissing as error:
-            yield not_evaluated(what, "within 10 %", error.what)
-            continue
-        yield from _drained(what, server, size, repeats)
+    with running() as lab:
+        with connect(sql_server(lab)) as connection:
+            dataset.prepare(connection, DatasetSpec())
+        for kind in DRIVERS:
+            what = f"Draining {size} x {size} rows, {kind}: `timed` against a bare C loop"
+            try:
+                server = sql_server(lab, kind)
+            except DriverMissing as error:
+                yield not_evaluated(what, "within 10 %", error.what)
+            else:
+                yield from _drained(what, server, size, repeats)
 
 
 def _drained(what: str, server: SqlServer, size: int, repeats: int) -> Iterator[Figure]:
@@ -114,7 +107,7 @@ def _drained(what: str, server: SqlServer, size: int, repeats: int) -> Iterator[
             yield not_evaluated(what, "within 10 %", why)
     rate = rows / median(took.wall for took in mine) / 1e6
     yield Figure("The same, rows a second", f"{rate:.2f} Mrow/s", note=f"{repeats} runs, {server.driver}")
-    yield below("The same, the client's peak resident memory", peak, 150, "MB", digits=0)
+    yield limited("The same, the client's peak resident memory", peak, 150, "MB", digits=0)
 
 
 def _compared(what: str, ours: list[Took], bare: list[Took], driver: str) -> Figure:
@@ -154,7 +147,8 @@ def _compiled(folder: Path) -> tuple[Path | None, str]:
 @contextmanager
 def _ours(server: SqlServer, statement: str, rows: int) -> Iterator[Drainer]:
     what = {"database": DATABASE, "statement": statement, "rows": rows}
-    asked = {"server": described(server), "driver": server.driver.name, **what}
+    to = {name: getattr(server, name) for name in ("host", "port", "user", "password", "ca_file")}
+    asked = {"server": to, "driver": server.driver.name, **what}
     with _process([sys.executable, "-m", "tools.bench.client"]) as process:
         yield Drainer(process, [json.dumps(asked)])
 

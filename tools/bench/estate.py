@@ -15,8 +15,9 @@ from playwright.sync_api import sync_playwright
 from pyVmomi import vim
 
 from tests.estate.workbooks import export, write
-from tools.bench.figure import Figure, at_least, below, not_evaluated
-from tools.bench.labs import BenchLab, running
+from tests.support.lab import LabHandle
+from tools.bench.figure import Figure, limited, not_evaluated
+from tools.bench.labs import running
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.estate.rvtools import read_rvtools
@@ -38,10 +39,15 @@ def estate(hosts: int, vms: int, one_by_one: int) -> Iterator[Figure]:
         alone = _each(session, moids, _facts) * vms
         attributes = _each(session, moids, _attributes) * vms
     scaled = f"on {len(moids)} VMs, scaled"
-    yield (
-        at_least(f"{what}: bulk read, against object by object", attributes / bulk, 20, "x", 0)
-        .beside(f"{bulk:.1f} s against {attributes:.0f} s, attribute by attribute with pyVmomi ({scaled})")
-        .noting(f"against one request for each VM and host, as the product reads one: {alone / bulk:.0f} x")
+    yield limited(
+        f"{what}: bulk read, against object by object",
+        attributes / bulk,
+        20,
+        "x",
+        digits=0,
+        at_least=True,
+        peer=f"{bulk:.1f} s against {attributes:.0f} s, attribute by attribute with pyVmomi ({scaled})",
+        note=f"against one request for each VM and host, as the product reads one: {alone / bulk:.0f} x",
     )
     yield from _check(what, found, bulk)
     yield _changed(scenario, what)
@@ -53,10 +59,13 @@ def _changed(scenario: dict[str, Any], what: str) -> Figure:
     with running({**scenario, "fleet": fleet}) as lab, connect(_vcenter(lab)) as session:
         found, bulk = _timed(lambda: read_estate(session))
         changes, again = _timed(lambda: read_estate(session, earlier=_earlier(found)))
-    return (
-        below(f"{what}, 1% changed: read, against reading them all", 100 * again / bulk, 10, "%")
-        .beside(f"{again:.1f} s against {bulk:.1f} s")
-        .noting(f"{changes.taken_over:,} VMs are found unchanged; hosts and clusters are read as ever")
+    return limited(
+        f"{what}, 1% changed: read, against reading them all",
+        100 * again / bulk,
+        10,
+        "%",
+        peer=f"{again:.1f} s against {bulk:.1f} s",
+        note=f"{changes.taken_over:,} VMs are found unchanged; hosts and clusters are read as ever",
     )
 
 
@@ -75,9 +84,8 @@ def rvtools(vms: int) -> Iterator[Figure]:
         file = write(Path(folder) / "export.xlsx", export(vms=vms, hosts=300))
         found, seconds = _timed(lambda: read_rvtools(file))
     _, checked = _timed(lambda: run_check([found], CheckRequest()))
-    yield below(f"RVTools export, {vms:,} rows: read", seconds, 15, "s").noting(
-        f"and checked in another {checked:.1f} s"
-    )
+    note = f"and checked in another {checked:.1f} s"
+    yield limited(f"RVTools export, {vms:,} rows: read", seconds, 15, "s", note=note)
 
 
 def _check(what: str, found: Estate, bulk: float) -> Iterator[Figure]:
@@ -85,15 +93,13 @@ def _check(what: str, found: Estate, bulk: float) -> Iterator[Figure]:
     began = time.process_time()
     result, seconds = _timed(lambda: run_check([found], CheckRequest()))
     cpu = time.process_time() - began
-    yield below(f"{what}: all rules evaluated, CPU time", cpu, 3, "s").noting(
-        f"{len(result.rules)} rules, {seconds:.1f} s by the clock; {_peak_mb() - before:.0f} MB more"
-    )
-    yield below(f"{what}: peak memory of reading and checking", _peak_mb(), 500, "MB", 0)
+    took = f"{len(result.rules)} rules, {seconds:.1f} s by the clock; {_peak_mb() - before:.0f} MB more"
+    yield limited(f"{what}: all rules evaluated, CPU time", cpu, 3, "s", note=took)
+    yield limited(f"{what}: peak memory of reading and checking", _peak_mb(), 500, "MB", digits=0)
     page, writing = _timed(lambda: as_page(result))
     whole = (bulk + seconds + writing) / bulk
-    yield below(f"{what}: whole check to an HTML page, against the bulk read", whole, 1.5, "x").noting(
-        f"read {bulk:.1f} s, check {seconds:.1f} s, page {writing:.1f} s"
-    )
+    parts = f"read {bulk:.1f} s, check {seconds:.1f} s, page {writing:.1f} s"
+    yield limited(f"{what}: whole check to an HTML page, against the bulk read", whole, 1.5, "x", note=parts)
     yield from _opened(what, page)
 
 
@@ -109,14 +115,13 @@ def _opened(what: str, page: str) -> Iterator[Figure]:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         tab = browser.new_page()
         tab.goto("about:blank")
-        _, seconds = _timed(lambda: _open(tab, file))
+        began = time.perf_counter()
+        tab.goto(file.as_uri())
+        tab.locator("#rows > details").first.wait_for()
+        seconds = time.perf_counter() - began
         browser.close()
-    yield below(name, seconds, 2, "s").noting(f"{len(page) / 1e6:.1f} MB, to the first page of the list")
-
-
-def _open(tab: Any, file: Path) -> None:
-    tab.goto(file.as_uri())
-    tab.locator("#rows > details").first.wait_for()
+    note = f"{len(page) / 1e6:.1f} MB, to the first page of the list"
+    yield limited(name, seconds, 2, "s", note=note)
 
 
 def _each(session: Session, moids: Sequence[str], read: Callable[[Session, str], object]) -> float:
@@ -155,9 +160,6 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _vcenter(lab: BenchLab) -> VCenter:
-    state = lab.state
-    password = state.password_file.read_text(encoding="utf-8").strip()
-    return VCenter(
-        state.host, state.user, password, port=state.port, ca_file=str(state.ca_file), timeout_s=120
-    )
+def _vcenter(lab: LabHandle) -> VCenter:
+    end = lab.vcenter
+    return VCenter(end.host, end.user, end.password, port=end.port, ca_file=str(end.ca_file), timeout_s=120)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import subprocess
+import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -23,7 +23,6 @@ class Memory:
     resident: float = 0.0
     proportional: float = 0.0
     processes: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
 def available() -> bool:
@@ -31,32 +30,20 @@ def available() -> bool:
     return (PROC / "self" / "smaps_rollup").exists()
 
 
-@contextmanager
-def watched(root: int, every_s: float, *, proportional: bool) -> Iterator[Memory]:
-    """Look at a process and its descendants until the `with` ends. PSS costs the kernel a walk each time."""
-    memory, end = Memory(), threading.Event()
-
-    def look() -> None:
-        while not end.wait(every_s):
-            _look(root, memory, proportional=proportional)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield memory
-    finally:
-        end.set()
-        thread.join()
-
-
-def _look(root: int, memory: Memory, *, proportional: bool) -> None:
-    below = descendants(root)
-    resident = [_or_zero(PROC / str(pid) / "status", "VmRSS:") for pid in (root, *below)]
-    shared = [_or_zero(PROC / str(pid) / "smaps_rollup", "Pss:") for pid in below] if proportional else []
-    with memory.lock:
+def watch(root: subprocess.Popen[bytes], every_s: float, most_s: float, *, proportional: bool) -> Memory:
+    """Look at a process and its descendants until it ends. PSS costs the kernel a walk each time."""
+    memory, until = Memory(), time.monotonic() + most_s
+    while time.monotonic() < until:
+        with suppress(subprocess.TimeoutExpired):
+            root.wait(every_s)
+            break
+        below = descendants(root.pid)
+        resident = [_megabytes(PROC / str(pid) / "status", "VmRSS:") for pid in (root.pid, *below)]
         memory.resident = max(memory.resident, *resident)
-        if sum(shared) >= memory.proportional:
-            memory.proportional, memory.processes = sum(shared), len(below)
+        shared = sum(_megabytes(PROC / str(pid) / "smaps_rollup", "Pss:") for pid in below if proportional)
+        if shared >= memory.proportional:
+            memory.proportional, memory.processes = shared, len(below)
+    return memory
 
 
 def descendants(root: int) -> list[int]:
@@ -78,16 +65,10 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def _or_zero(file: Path, name: str) -> float:
-    """A process that has ended meanwhile holds nothing."""
-    try:
-        return _field(file, name)
-    except _GONE:
-        return 0.0
-
-
-def _field(file: Path, name: str) -> float:
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) / 1024
-    return 0.0  # a zombie has no memory fields
+def _megabytes(file: Path, name: str) -> float:
+    """A process that has ended meanwhile holds nothing, and a zombie has no such field."""
+    with suppress(*_GONE):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith(name):
+                return int(line.split()[1]) / 1024
+    return 0.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from tools.bench.figure import Figure, below, spread
+from tools.bench.figure import Figure, limited, spread
 
 VNUMA = Path(sys.executable).parent / "vnuma"
 
@@ -26,8 +26,11 @@ def startup(repeats: int) -> Iterator[Figure]:
             times.append(time.perf_counter() - start)
     ours, bare = ours[1:], bare[1:]  # the first of each fills the page cache
     ratio = median(ours) / median(bare)
-    yield (
-        below("`vnuma --help`", median(ours), 0.4, "s")
-        .beside(f"{ratio:.1f} x `python -c pass` ({median(bare):.3f} s)")
-        .noting(f"{repeats} runs: {spread(ours, unit='s')}")
+    yield limited(
+        "`vnuma --help`",
+        median(ours),
+        0.4,
+        "s",
+        peer=f"{ratio:.1f} x `python -c pass` ({median(bare):.3f} s)",
+        note=f"{repeats} runs: {spread(ours, unit='s')}",
     )
