@@ -4,13 +4,11 @@ What an installed machine has, hides what set-up forgets. A new root has what RE
 more: as root git, make and python3; as an ordinary user python3-venv too. It reaches the package
 registries as this machine does, whose settings are handed through when it runs. Needs root and mmdebstrap.
 
-    python3 -m tools.fresh                     `make demo` cold and warm, as root and as a user
-    python3 -m tools.fresh --account newcomer  as one of them
-    python3 -m tools.fresh --tests             `make test` alone, as both
-    python3 -m tools.fresh --quick             as a user: `make setup`, then the lab through pyodbc; with
-                                               this machine's pip cache and its built lab
-    python3 -m tools.fresh --offline ARCHIVE   as a user without any network: what `make wheelhouse`
-                                               made, then the demo
+    python3 -m tools.fresh                    `make demo` cold and warm, as root and as a user
+    python3 -m tools.fresh --quick            as a user: `make setup`, then the lab through pyodbc; with
+                                              this machine's pip cache and its built lab
+    python3 -m tools.fresh --offline ARCHIVE  as a user without any network: what `make wheelhouse`
+                                              made, then the demo
 """
 
 from __future__ import annotations
@@ -33,7 +31,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ACCOUNTS = ("root", "newcomer")
+NEWCOMER = "newcomer"
+SUITE = "bookworm"
+"""The Debian release."""
 PACKAGES = ("ca-certificates", "git", "make", "python3", "python3-venv")
 WITHOUT_VENV = (
     "dpkg --purge $(dpkg-query -W -f '${Package}\\n' 'python3*-venv' python3-pip-whl python3-setuptools-whl)"
@@ -133,7 +133,7 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def packed_root(suite: str, packages: tuple[str, ...] = PACKAGES) -> Path:
+def packed_root() -> Path:
     """The packed root, made once for a set of packages and sources. Raises NotPossible."""
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
         raise NotPossible(
@@ -141,17 +141,17 @@ def packed_root(suite: str, packages: tuple[str, ...] = PACKAGES) -> Path:
         )
     if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode != 0:
         raise NotPossible("A new root needs mounts of its own, which this machine does not allow (unshare).")
-    sources = _sources(suite)
-    named = " ".join((suite, *packages, *(path.read_text(encoding="utf-8") for path in sources)))
+    sources = _sources()
+    named = " ".join((SUITE, *PACKAGES, *(path.read_text(encoding="utf-8") for path in sources)))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vnuma" / "fresh"
-    packed = cache / f"{suite}-{hashlib.sha256(named.encode()).hexdigest()[:12]}.tar"
+    packed = cache / f"{SUITE}-{hashlib.sha256(named.encode()).hexdigest()[:12]}.tar"
     if not packed.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        print(f"--- making a root of {suite} with mmdebstrap", flush=True)
+        print(f"--- making a root of {SUITE} with mmdebstrap", flush=True)
         partial = packed.with_name(f"partial-{os.getpid()}.tar")
-        options = ["--quiet", "--variant=apt", f"--include={','.join(packages)}"]
+        options = ["--quiet", "--variant=apt", f"--include={','.join(PACKAGES)}"]
         options += [f"--aptopt={line}" for line in _apt_settings()]
-        made = subprocess.run(["mmdebstrap", *options, suite, str(partial), *map(str, sources)], check=False)
+        made = subprocess.run(["mmdebstrap", *options, SUITE, str(partial), *map(str, sources)], check=False)
         if made.returncode != 0:
             partial.unlink(missing_ok=True)
             raise NotPossible(f"mmdebstrap ended with {made.returncode}; its last lines are above.")
@@ -159,9 +159,9 @@ def packed_root(suite: str, packages: tuple[str, ...] = PACKAGES) -> Path:
     return packed
 
 
-def _sources(suite: str) -> list[Path]:
+def _sources() -> list[Path]:
     """This machine's own sources of Debian packages where it is of the same release; else the default."""
-    if platform.freedesktop_os_release().get("VERSION_CODENAME") != suite:
+    if platform.freedesktop_os_release().get("VERSION_CODENAME") != SUITE:
         return []
     places = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
     return [path for path in places if path.is_file()]
@@ -257,59 +257,45 @@ def whole(packed: Path, account: str) -> bool:
     return cold.seconds <= COLD_S and warm.seconds <= WARM_S
 
 
-def tests(packed: Path, account: str) -> bool:
-    """What developers run, with none of the further packages that `.ci/run` installs."""
-    with fresh_root(packed, account) as fresh:
-        took = fresh.run(f"{readme_commands()[0]} && make test")
-        megabytes = fresh.megabytes("vnuma/.venv")
-    print(f"--- {account}: make test in {took}, .venv {megabytes} MB", flush=True)
-    return True
-
-
-def quick(packed: Path, account: str) -> bool:
+def quick(packed: Path) -> None:
     """Set-up alone, and what it set up answers."""
-    with fresh_root(packed, account) as fresh:
+    with fresh_root(packed, NEWCOMER) as fresh:
         _lend_caches(fresh)
         took = fresh.run(f"{readme_commands()[0]} && {CONNECTS}")
         megabytes = fresh.megabytes("vnuma/.venv")
-    print(f"--- {account}: set up and connected in {took}, .venv {megabytes} MB", flush=True)
-    return True
+    print(f"--- {NEWCOMER}: set up and connected in {took}, .venv {megabytes} MB", flush=True)
 
 
-def offline(packed: Path, account: str, archive: Path) -> bool:
+def offline(packed: Path, archive: Path) -> None:
     """The archive alone: installed and the demo run where no packet leaves."""
-    with fresh_root(packed, account) as fresh:
+    with fresh_root(packed, NEWCOMER) as fresh:
         shutil.copy(archive, fresh.root / "srv")
         apart = replace(fresh, offline=True)
-        install = f"tar -xf /srv/{archive.name} && {archive.stem}/install vnuma"
-        installed = apart.run(install)
+        installed = apart.run(f"tar -xf /srv/{archive.name} && {archive.stem}/install vnuma")
         demo = apart.run("vnuma/bin/vnuma demo")
         took = fresh.megabytes("vnuma")
-    print(f"--- {account}, offline: installed in {installed}, {took} MB; demo in {demo}")
-    return True
+    print(f"--- {NEWCOMER}, offline: installed in {installed}, {took} MB; demo in {demo}")
 
 
 def main() -> int:
     """Run what was asked for; 1 when it failed or took too long, 4 when no root can be made here."""
-    parser = argparse.ArgumentParser(description="Set vnuma up on a new machine.")
-    parser.add_argument("--account", choices=ACCOUNTS, help="only as this one")
-    parser.add_argument("--suite", default="bookworm", help="the Debian release")
-    parser.add_argument(
-        "--quick", action="store_true", help="set-up and a connection, with this machine's caches"
-    )
-    parser.add_argument("--tests", action="store_true", help="`make test` in place of README's commands")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="set-up and a connection")
     parser.add_argument("--slow", action="store_true", help="a busy machine: measure, and refuse no time")
     parser.add_argument("--offline", type=Path, metavar="ARCHIVE", help="install this without a network")
     chosen = parser.parse_args()
     # As Ctrl-C does, a signal ends what runs in the new root, and removes that.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    accounts = [chosen.account] if chosen.account else list(ACCOUNTS[1:] if chosen.quick else ACCOUNTS)
+    in_time = True
     try:
-        packed = packed_root(chosen.suite)
+        packed = packed_root()
         if chosen.offline:
-            return 0 if offline(packed, "newcomer", chosen.offline) else 1
-        proof = quick if chosen.quick else tests if chosen.tests else whole
-        in_time = [proof(packed, account) for account in accounts]
+            offline(packed, chosen.offline)
+        elif chosen.quick:
+            quick(packed)
+        else:
+            took = [whole(packed, account) for account in ("root", NEWCOMER)]
+            in_time = all(took)
     except NotPossible as error:
         print(error, file=sys.stderr)
         return 4
@@ -318,7 +304,7 @@ def main() -> int:
             f"On a new machine this ended with {error.returncode}; its last lines are above.", file=sys.stderr
         )
         return 1
-    return 0 if all(in_time) or chosen.slow else 1
+    return 0 if in_time or chosen.slow else 1
 
 
 if __name__ == "__main__":

@@ -28,44 +28,21 @@ CACHE_MB = 200
 """The lab's program, and pip's cache."""
 
 _HELP = {
-    "apt-get": {
-        "python": "apt-get install -y python3.11 python3.11-venv",
-        "venv": "apt-get install -y python3-venv",
-        "odbc": "apt-get install -y unixodbc tdsodbc",
-        "go": "apt-get install -y golang-go",
-    },
-    "dnf": {
-        "python": "dnf install -y python3.12",
-        "venv": "dnf install -y python3-pip",
-        "odbc": "dnf install -y unixODBC",
-        "go": "dnf install -y golang",
-    },
-    "zypper": {
-        "python": "zypper install -y python312",
-        "venv": "zypper install -y python312",
-        "odbc": "zypper install -y unixODBC",
-        "go": "zypper install -y go",
-    },
-    "apk": {
-        "python": "apk add python3",
-        "venv": "apk add python3",
-        "odbc": "apk add unixodbc freetds",
-        "go": "apk add go",
-    },
-    "pacman": {
-        "python": "pacman -S --needed python",
-        "venv": "pacman -S --needed python",
-        "odbc": "pacman -S --needed unixodbc freetds",
-        "go": "pacman -S --needed go",
-    },
-    "brew": {
-        "python": "brew install python@3.12",
-        "venv": "brew install python@3.12",
-        "odbc": "brew install unixodbc freetds",
-        "go": "brew install go",
-    },
+    "apt-get": (
+        "apt-get install -y",
+        "python3.11 python3.11-venv",
+        "python3-venv",
+        "unixodbc tdsodbc",
+        "golang-go",
+    ),
+    "dnf": ("dnf install -y", "python3.12", "python3-pip", "unixODBC", "golang"),
+    "zypper": ("zypper install -y", "python312", "python312", "unixODBC", "go"),
+    "apk": ("apk add", "python3", "python3", "unixodbc freetds", "go"),
+    "pacman": ("pacman -S --needed", "python", "python", "unixodbc freetds", "go"),
+    "brew": ("brew install", "python@3.12", "python@3.12", "unixodbc freetds", "go"),
 }
-"""For each package manager, what installs what."""
+"""Each package manager's command, and its packages for each of _THINGS."""
+_THINGS = ("python", "venv", "odbc", "go")
 
 
 @dataclass(frozen=True)
@@ -98,9 +75,10 @@ class Machine:
 
     def help(self, what: str) -> str:
         """The family's command, run as root."""
-        command = _HELP.get(self.manager, {}).get(what)
-        if command is None:
+        known = _HELP.get(self.manager)
+        if known is None:
             return f"Install it with this system's package manager ({what}), then: make setup"
+        command = f"{known[0]} {known[1 + _THINGS.index(what)]}"
         return command if self.root or self.manager == "brew" else f"sudo {command}"
 
 

@@ -16,6 +16,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from tests.support.proxy import BAD_ANSWERS
+from tests.support.small_disk import fill
 from tools.bench.processes import descendants
 from tools.soak.ground import PATIENCE_S, SHUTDOWN_S, Ground, start_engine
 from tools.soak.points import Strike
@@ -136,21 +137,11 @@ def disk(run: FaultTarget) -> bool:
     """No space in vnuma's home until the run has ended."""
     hog = run.ground.home / "hog"
     try:
-        with hog.open("wb", buffering=0) as stream:
-            for size in (65536, 1):
-                _fill(stream.write, size)
+        fill(hog)
         run.until_its_end()
     finally:
         hog.unlink(missing_ok=True)
     return True
-
-
-def _fill(write: Callable[[bytes], int | None], size: int) -> None:
-    try:
-        while write(b"x" * size) == size:
-            pass
-    except OSError:
-        return
 
 
 def descriptors(run: FaultTarget) -> bool:
