@@ -12,13 +12,13 @@ from vnuma.checks.fix_as import Target, Tool, fix_as, in_comment
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo, echo_json, note, say
 from vnuma.cli.shape_options import LookAhead, where
+from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.errors import InputError, writing
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner, in_json
 
 if TYPE_CHECKING:
     from vnuma.checks.advice import Advice, Candidate
-    from vnuma.domain.topology.vm_location import VmLocation
 
 
 UNNAMED = "sql-clone"
@@ -32,7 +32,7 @@ def advise(
     *,
     write: Annotated[
         Path | None,
-        typer.Option("--write", metavar="FILE", help="Write a study that tests the best candidates."),
+        typer.Option(metavar="FILE", help="Write a study that tests the best candidates."),
     ] = None,
     fix_as_: Annotated[
         Tool | None,

@@ -12,6 +12,7 @@ from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption, TextOrJsonOption, opened_store
 from vnuma.cli.screen import echo, echo_json, say
 from vnuma.cli.verb import ShowsByDefault, verb
+from vnuma.words.plain_text import counted
 
 if TYPE_CHECKING:
     from vnuma.store.audit import AuditLine
@@ -47,7 +48,6 @@ def show(
     """
     from vnuma.engine.access.places import audit_file
     from vnuma.engine.audit.log import as_json, audit_lines
-    from vnuma.words.plain_text import counted
 
     opened = opened_store(store)
     lines = audit_lines(opened, run)
@@ -91,7 +91,6 @@ def verify(
     Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...
     """
     from vnuma.engine.audit.log import verify_file, verify_store
-    from vnuma.words.plain_text import counted
 
     found = verify_file(file, expected) if file else verify_store(opened_store(store), expected)
     last, problem = next(iter(found.hashes[-1:]), None), found.problem and found.problem.what

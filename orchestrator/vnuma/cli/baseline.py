@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -76,7 +77,6 @@ def diff(
 
     Examples: vnuma baseline diff sql16; vnuma baseline diff sql16 --format json
     """
-    from dataclasses import asdict
 
     from vnuma.engine.restore.restore import baseline_values, differences_now, find_baseline
 

@@ -17,13 +17,13 @@ from vnuma.cli.check_output import CheckFormat, judge, write, write_fixes
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import find_inventory, opened_store, read_study
 from vnuma.cli.screen import echo, echo_json, say, width
+from vnuma.domain.vm.estate import Estate
 from vnuma.errors import InputError, UsageError, VnumaError
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.checks.result import CheckResult
-    from vnuma.domain.vm.estate import Estate
     from vnuma.engine.design_check.check import CheckRequest
     from vnuma.engine.notify import Notifier
 

@@ -32,21 +32,17 @@ class CheckOptions:
     explain: Annotated[
         str | None,
         typer.Option(
-            "--explain",
             metavar="RULE",
             help="Explain a rule: what it checks, why, and the fix. `all` lists the rules.",
         ),
     ] = None
     vm: Annotated[
         str | None,
-        typer.Option(
-            "--vm", metavar="NAME", help="One VM, by name or inventory path.", autocompletion=vm_names
-        ),
+        typer.Option(metavar="NAME", help="One VM, by name or inventory path.", autocompletion=vm_names),
     ] = None
     study: Annotated[
         Path | None,
         typer.Option(
-            "--study",
             metavar="FILE",
             help="The VMs of a study, as each arm shapes them.",
             autocompletion=study_files,
@@ -55,63 +51,49 @@ class CheckOptions:
     all_: Annotated[bool, typer.Option("--all", help="Every VM of the vCenters in the inventory.")] = False
     snapshot: Annotated[
         Path | None,
-        typer.Option(
-            "--snapshot", metavar="FILE", help="A snapshot (vnuma inventory save) instead of a vCenter."
-        ),
+        typer.Option(metavar="FILE", help="A snapshot (vnuma inventory save) instead of a vCenter."),
     ] = None
     rvtools: Annotated[
         Path | None,
-        typer.Option(
-            "--rvtools", metavar="FILE", help="An RVTools export (.xlsx, tabvInfo.csv) instead of a vCenter."
-        ),
+        typer.Option(metavar="FILE", help="An RVTools export (.xlsx, tabvInfo.csv) instead of a vCenter."),
     ] = None
     design: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--design", metavar="FILE", help="Planned VMs (as DESIGN above). Repeat it for several."
-        ),
+        typer.Option(metavar="FILE", help="Planned VMs (as DESIGN above). Repeat it for several."),
     ] = None
     inventory: InventoryOption = None
     host_nodes: HostsOption = None
     esxi: EsxiOption = "8.0"
     threads_per_core: ThreadsOption = 2
     name: Annotated[
-        str, typer.Option("--name", metavar="PATTERN", help="Only VMs whose name matches, such as sql-*.")
+        str, typer.Option(metavar="PATTERN", help="Only VMs whose name matches, such as sql-*.")
     ] = ""
-    folder: Annotated[
-        str, typer.Option("--folder", metavar="PATH", help="Only VMs in this folder and below.")
-    ] = ""
+    folder: Annotated[str, typer.Option(metavar="PATH", help="Only VMs in this folder and below.")] = ""
     cluster: Annotated[
         str,
         typer.Option(
-            "--cluster",
             metavar="PATTERN",
             help="Only VMs in these clusters; with --design, the cluster they will run in.",
         ),
     ] = ""
     tag: Annotated[
-        str, typer.Option("--tag", metavar="PATTERN", help="Only VMs with this tag: category:name, or name.")
+        str, typer.Option(metavar="PATTERN", help="Only VMs with this tag: category:name, or name.")
     ] = ""
     sql: Annotated[
         bool, typer.Option("--sql", help="Log in to SQL Server too, where the inventory has a login.")
     ] = False
     evidence: Annotated[
         Path | None,
-        typer.Option("--evidence", metavar="FILE", help="esxtop's memory screen as text, for M05 and M06."),
+        typer.Option(metavar="FILE", help="esxtop's memory screen as text, for M05 and M06."),
     ] = None
-    waivers: Annotated[
-        Path | None, typer.Option("--waivers", metavar="FILE", help="Accepted findings (YAML).")
-    ] = None
+    waivers: Annotated[Path | None, typer.Option(metavar="FILE", help="Accepted findings (YAML).")] = None
     baseline: Annotated[
         Path | None,
-        typer.Option(
-            "--baseline", metavar="FILE", help="An earlier check (JSON) or snapshot; show what is new."
-        ),
+        typer.Option(metavar="FILE", help="An earlier check (JSON) or snapshot; show what is new."),
     ] = None
     against: Annotated[
         list[Path] | None,
         typer.Option(
-            "--against",
             metavar="DESIGN",
             help="Also show how VMs differ from this design (DESIGN or snapshot), and who changed them.",
         ),
@@ -128,17 +110,13 @@ class CheckOptions:
     ] = False
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since", metavar="DATE", help="With --history: since this date, for example 2026-11-01."
-        ),
+        typer.Option(metavar="DATE", help="With --history: since this date, for example 2026-11-01."),
     ] = None
     store: StoreOption = None
     format_: Annotated[CheckFormat, typer.Option("--format", help="Output format.")] = "table"
     fix_as: Annotated[
         Tool | None,
-        typer.Option(
-            "--fix-as", help="Write only the fixes of VMs, to paste into this tool; see docs/check.md."
-        ),
+        typer.Option(help="Write only the fixes of VMs, to paste into this tool; see docs/check.md."),
     ] = None
     output: Annotated[
         Path | None,
@@ -147,7 +125,6 @@ class CheckOptions:
     fail_on: Annotated[
         FailOn | None,
         typer.Option(
-            "--fail-on",
             help="Exit with 10 if a finding has this severity or a worse one; drift: only for drift.",
         ),
     ] = None
@@ -161,7 +138,6 @@ class CheckOptions:
     least_evaluated: Annotated[
         int,
         typer.Option(
-            "--least-evaluated",
             metavar="PERCENT",
             min=0,
             max=100,

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rich.text import Text
+
+from vnuma.checks.fix_as import Tool
+from vnuma.checks.rule import Severity
 from vnuma.cli.screen import console, echo, signed, width, write_out
+from vnuma.errors import ThresholdMet
 from vnuma.words.plain_text import counted, escaped
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
-    from vnuma.checks.fix_as import Tool
     from vnuma.checks.result import CheckResult
 
 
@@ -73,7 +77,6 @@ def _text(result: CheckResult, format_: CheckFormat) -> str:
 
 def _show(result: CheckResult) -> None:
     """The table; colour marks the first word of a finding and adds no meaning."""
-    from rich.text import Text
 
     from vnuma.report.check.as_text import WIDTH, heads, lines
 
@@ -110,8 +113,6 @@ def judge(result: CheckResult, fail_on: FailOn | None, *, assumed: bool, least_p
     """
     if fail_on is None:
         return
-    from vnuma.checks.rule import Severity
-    from vnuma.errors import ThresholdMet
 
     drift = result.drift
     if fail_on != "block" and drift and drift.any:

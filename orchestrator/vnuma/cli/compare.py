@@ -11,6 +11,8 @@ import typer
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_run
 from vnuma.cli.screen import USUAL, echo, note, say, width
+from vnuma.errors import ThresholdMet, UsageError
+from vnuma.words.plain_text import listed
 
 
 def compare(
@@ -64,7 +66,6 @@ def compare(
     vnuma compare quick.4 quick.5 quick.6 --after quick.6;
     vnuma compare a.1 b.1 c.1 --allow sql_server.version
     """
-    from vnuma.errors import UsageError
 
     if len(runs) < 2:
         raise UsageError("A comparison needs two runs or more.", fix="vnuma status lists the runs.")
@@ -83,7 +84,6 @@ def compare(
 
 def _sides(runs: Sequence[str], after: Sequence[str] | None) -> tuple[Sequence[str], Sequence[str]] | None:
     """The runs before and after a change; None where three or more are summarised."""
-    from vnuma.errors import UsageError
 
     if not after:
         return (runs[:1], runs[1:]) if len(runs) == 2 else None
@@ -107,11 +107,9 @@ def _change(
     format_: str,
     store: str | None,
 ) -> None:
-    from vnuma.errors import ThresholdMet
     from vnuma.report.comparison import two_runs
     from vnuma.report.comparison.two_runs import compare_runs
     from vnuma.report.model.model import load_run
-    from vnuma.words.plain_text import listed
 
     condition = two_runs.parse_condition(fail_if) if fail_if else None
     one, other = ([load_run(*opened_run(name, store)) for name in names] for names in (before, after))
@@ -149,7 +147,6 @@ def _several(runs: Sequence[str], allowed: Sequence[str], format_: str, store: s
 
 def _twins(options: Sequence[str]) -> dict[str, str]:
     """`--vm A=B` as pairs; UsageError for anything else."""
-    from vnuma.errors import UsageError
 
     pairs = dict[str, str]()
     for text in options:

@@ -18,23 +18,24 @@ from vnuma.cli.options import (
     reached_by,
 )
 from vnuma.cli.screen import echo, echo_json, note, require_yes, say, signed, write_out
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power
+from vnuma.errors import EnvironmentProblem, UsageError
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.contract.suite import Answers
-    from vnuma.domain.vm.facts import VmFacts
     from vnuma.engine.preflight.findings import Permit
 
 
 def contract(
     *,
     sql: Annotated[
-        str | None, typer.Option("--sql", metavar="HOST", help="Ask this host's SQL Server (inventory name).")
+        str | None, typer.Option(metavar="HOST", help="Ask this host's SQL Server (inventory name).")
     ] = None,
     vcenter: Annotated[
         str | None,
         typer.Option(
-            "--vcenter",
             metavar="HOST",
             help="Ask this host's vCenter, using its VM. A test clone is also changed, then restored.",
         ),
@@ -49,7 +50,7 @@ def contract(
     inventory: InventoryOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write the answers as JSON, without names."),
+        typer.Option(metavar="FILE", help="Write the answers as JSON, without names."),
     ] = None,
     format_: TextOrJsonOption = "text",
 ) -> None:
@@ -65,7 +66,6 @@ def contract(
     Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
     vnuma contract --vcenter clone16 -i inventory --output contract.json
     """
-    from vnuma.errors import UsageError
 
     _require_pytest()
     permit = allowed.permit()
@@ -96,7 +96,6 @@ def contract(
 
 def _require_pytest() -> None:
     """Raise EnvironmentProblem without pytest, which runs the assumptions."""
-    from vnuma.errors import EnvironmentProblem
 
     if find_spec("pytest") is None:
         raise EnvironmentProblem(
@@ -135,8 +134,6 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
     """Show what will be done to the VM and continue only after a yes. Raises typer.Abort, or UsageError if
     nobody can answer.
     """
-    from vnuma.domain.vm.setting import Power
-    from vnuma.errors import UsageError
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
@@ -160,7 +157,6 @@ def tell(answers: Answers, output: Path | None, format_: Literal["text", "json"]
     checks early, and when an assumption differs.
     """
     from vnuma.contract.suite import Verdict
-    from vnuma.errors import EnvironmentProblem
 
     in_words = format_ == "text"
     if not in_words:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from vnuma import assets
+from vnuma.cli import report, run
+from vnuma.cli.options import PermitOptions, read_study
+from vnuma.cli.screen import note
+from vnuma.errors import CellsMissing, EnvironmentProblem, Interrupted
+from vnuma.file_lock import lock_within
 
 
 def demo(
@@ -18,10 +27,8 @@ def demo(
 
     Examples: vnuma demo; vnuma demo --scenario paper --study studies/quick.yml
     """
-    import time
 
     from vnuma import assets, lab
-    from vnuma.cli.options import read_study
 
     path = study or assets.asset("studies/demo.yml")
     read_study(path)  # refuses a wrong file before anything starts
@@ -44,8 +51,6 @@ def demo(
 @contextmanager
 def _alone(labs: Path) -> Iterator[None]:
     """Refuse a second demo, which would stop the lab of the first. Raises EnvironmentProblem."""
-    from vnuma.errors import EnvironmentProblem
-    from vnuma.file_lock import lock_within
 
     labs.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (labs / "demo.lock").open("w", encoding="utf-8") as lock:
@@ -58,14 +63,6 @@ def _alone(labs: Path) -> Iterator[None]:
 
 
 def _measure(path: Path, scenario: str, labs: Path) -> None:
-    import os
-
-    from vnuma import assets
-    from vnuma.cli import report, run
-    from vnuma.cli.options import PermitOptions
-    from vnuma.cli.screen import note
-    from vnuma.errors import CellsMissing, Interrupted
-
     os.environ["VNUMA_LAB_STATE"] = str(labs)
     where = assets.asset("inventories/lab/lab.vnuma.yml")
     try:

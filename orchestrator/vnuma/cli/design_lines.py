@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vnuma.domain.vm.facts import host_key
 from vnuma.words.plain_text import counted, duration
 
 if TYPE_CHECKING:
@@ -87,7 +88,6 @@ def at_most(study: Study) -> str:
 def in_all(study: Study, plans: Sequence[TargetPlan]) -> float:
     """The study's duration on all its VMs, in seconds."""
     from vnuma.domain.study.order import seconds_in_all
-    from vnuma.domain.vm.facts import host_key
 
     take_turns = study.design.neighbours == "take_turns"
     known = ((host_key(plan.key, plan.host_name), plan.seconds) for plan in plans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from vnuma.cli.options import (
     reached_by,
 )
 from vnuma.cli.screen import echo, echo_json, say, signed
+from vnuma.errors import EnvironmentProblem, InputError, UsageError
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import in_json, scenario_of
 
@@ -30,7 +32,7 @@ def doctor(
     inventory: InventoryOption = None,
     record: Annotated[
         Path | None,
-        typer.Option("--record", metavar="FILE", help="Record the answers, without names, in a file."),
+        typer.Option(metavar="FILE", help="Record the answers, without names, in a file."),
     ] = None,
     notify: Annotated[
         bool, typer.Option("--notify", help="Send a test notification through each entry of vnuma_notify.")
@@ -47,11 +49,9 @@ def doctor(
     Examples: vnuma doctor; vnuma doctor sql16 -i inventory; vnuma doctor sql16 --record contact.yml;
     vnuma doctor localhost; vnuma doctor --notify; vnuma doctor --site site-b
     """
-    from dataclasses import asdict
 
     from vnuma.engine.access.inventory import of_site, read_targets
     from vnuma.engine.doctor.diagnose import diagnose, diagnose_notify
-    from vnuma.errors import EnvironmentProblem, InputError, UsageError
 
     where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
     targets = read_targets(where, vms) if vms else of_site(read_targets(where), site)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vnuma.engine.run.progress import Progress, VmProgress
     from vnuma.engine.run.run_outcome import End
 
-    Listener = Callable[[Event], None]
+Listener = Callable[["Event"], None]
 
 
 class JsonLines:

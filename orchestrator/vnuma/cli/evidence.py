@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,8 @@ import typer
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo, say
 from vnuma.cli.shape_options import EsxiOption, ThreadsOption, hosts_of
+from vnuma.errors import InputError
+from vnuma.logs.pasted import decoded
 
 if TYPE_CHECKING:
     from vnuma.logs.kinds import Reading
@@ -23,7 +26,6 @@ def evidence(
     host_nodes: Annotated[
         str | None,
         typer.Option(
-            "--host-nodes",
             metavar="NxC[/GB][@ESXi]",
             help="The host of a vmware.log (2x16/96@8.0): compare the log with the prediction for it.",
         ),
@@ -40,9 +42,7 @@ def evidence(
 
     Examples: vnuma evidence vmware.log --host-nodes 2x16/96@8.0; vnuma evidence - --format json < esxtop.txt
     """
-    import json
 
-    from vnuma.errors import InputError
     from vnuma.logs.kinds import read_any
 
     text = read_text(file)
@@ -92,8 +92,6 @@ def _conclusion(reading: Reading, host: str | None, release: str, threads: int) 
 
 def read_text(file: str) -> str:
     """The beginning of a file, whatever its encoding. Raises InputError."""
-    from vnuma.errors import InputError
-    from vnuma.logs.pasted import decoded
 
     try:
         if file == "-":

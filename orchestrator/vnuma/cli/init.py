@@ -12,15 +12,16 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.screen import say
+from vnuma.errors import InputError, UsageError
 
 
 def init(
-    folder: Annotated[Path, typer.Option("--folder", help="Folder to write to.")] = Path("inventory"),
+    folder: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("inventory"),
     vcenter: Annotated[
         str | None, typer.Option(help="Name or address, with its port unless that is 443: vc1:8443.")
     ] = None,
     proxy: Annotated[
-        str, typer.Option("--proxy", metavar="HOST:PORT", help="HTTP CONNECT proxy to it, without a login.")
+        str, typer.Option(metavar="HOST:PORT", help="HTTP CONNECT proxy to it, without a login.")
     ] = "",
     user: Annotated[str | None, typer.Option(help="User name, such as vnuma@vsphere.local.")] = None,
     ca_file: Annotated[
@@ -105,7 +106,6 @@ def _questions() -> dict[str, _Question]:
 
 def _some(text: str) -> str:
     """The text. Raises InputError when it is empty."""
-    from vnuma.errors import InputError
 
     if not text.strip():
         raise InputError("A value is required here.")
@@ -118,7 +118,6 @@ def _asks() -> bool:
 
 def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
     """An answer to each question: given, asked for, or the default. Raises UsageError."""
-    from vnuma.errors import InputError, UsageError
 
     questions = _questions()
     for name, value in given.items():
@@ -148,7 +147,6 @@ def _option(name: str) -> str:
 
 def _ask(question: _Question) -> str:
     """Ask until the answer is valid. Spaces around it, as of a pasted one, do not count."""
-    from vnuma.errors import InputError
 
     def read(text: str) -> str:
         answer = text.strip() or question.default or ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from vnuma import assets
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo_json, require_yes, say
 from vnuma.cli.verb import verb
+from vnuma.errors import EnvironmentProblem, InputError, UsageError
 from vnuma.words.provenance import in_json
 
 if TYPE_CHECKING:
@@ -87,10 +89,7 @@ def down(
 
 
 def _refuse_under_a_run() -> None:
-    import sys
-
     from vnuma.engine.run.progress import overview
-    from vnuma.errors import InputError
 
     using = [line.run for line in overview(None).runs if line.alive and line.simulated]
     if not using:
@@ -108,7 +107,6 @@ def _refuse_under_a_run() -> None:
 def status(format_: TextOrJsonOption = "text") -> None:
     """Show whether a lab is running, and where."""
     from vnuma import lab as labs
-    from vnuma.errors import EnvironmentProblem
 
     state = labs.status()
     if state is None:
@@ -152,7 +150,6 @@ def fault(
     vnuma lab fault vcenter_restart --set seconds=5; vnuma lab fault --clear
     """
     from vnuma import lab as labs
-    from vnuma.errors import EnvironmentProblem, UsageError
 
     state = labs.status()
     if state is None:
@@ -175,7 +172,6 @@ def fault(
 
 def _field(text: str) -> tuple[str, object]:
     """KEY=VALUE, with numbers parsed."""
-    from vnuma.errors import UsageError
 
     key, equals, value = text.partition("=")
     if not equals:

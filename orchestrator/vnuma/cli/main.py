@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma import __version__, assets
-from vnuma.cli.screen import MANNER, runnable
+from vnuma.cli.crash import report_bug, report_bug_within
+from vnuma.cli.screen import MANNER, error_text, runnable, say
 from vnuma.cli.verb import Verb, Verbs, verb
 from vnuma.cli.verb_list import VERBS
 from vnuma.collector import collect_rarely
@@ -123,9 +124,6 @@ def _run() -> int:
 
 
 def _tell(error: VnumaError) -> None:
-    from vnuma.cli.crash import report_bug_within
-    from vnuma.cli.screen import error_text, say
-
     if MANNER.verbose and error.__cause__ is not None:
         say("".join(traceback.format_exception(error.__cause__)).rstrip(), sys.stderr)
     say(error_text(error), sys.stderr)
@@ -184,7 +182,6 @@ def _report_unexpected(error: Exception) -> int:
         show(file=usage)
         sys.stderr.write(escaped(runnable(usage.getvalue())))
         return int(getattr(error, "exit_code", 2))
-    from vnuma.cli.crash import report_bug
 
     report_bug(error)
     return 1

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from vnuma import assets
+from vnuma.assets import asset
 from vnuma.cli.completion import run_names, study_files, vm_names
 from vnuma.cli.screen import note
 from vnuma.errors import InputError, UsageError, VnumaError, reading
@@ -69,7 +71,6 @@ class PermitOptions:
     require_tag: Annotated[
         str | None,
         typer.Option(
-            "--require-tag",
             metavar="CATEGORY:NAME",
             help="Only VMs with this vSphere tag; it also permits them.",
         ),
@@ -146,7 +147,6 @@ def label_of(name: str, run: str) -> str:
 
 def read_study(path: Path) -> tuple[Study, str]:
     """Read and validate a study file. Returns its text too, because a run stores it."""
-    from vnuma.assets import asset
     from vnuma.domain.study.study_file import parse_study
 
     meant = path.with_name(f"{path.name}.yml")
@@ -161,7 +161,6 @@ def read_study(path: Path) -> tuple[Study, str]:
 
 def inventory_of(given: Path | None, names: Iterable[str]) -> Path:
     """The inventory that contains these names; this machine alone needs none."""
-    from vnuma import assets
     from vnuma.engine.access.inventory import LOCAL
 
     if given is None and set(names) == {LOCAL}:

@@ -41,7 +41,7 @@ def plan(
     site: SiteOption = None,
     document: Annotated[
         Path | None,
-        typer.Option("--document", metavar="FILE", help="Also write the plan as a page for a change board."),
+        typer.Option(metavar="FILE", help="Also write the plan as a page for a change board."),
     ] = None,
 ) -> None:
     """Show what a study would change, what the guest should see, and how long it takes.

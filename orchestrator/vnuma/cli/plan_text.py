@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all, largest_size
 from vnuma.cli.screen import aligned, clock_time, sign, width
+from vnuma.domain.workloads.metric import plural
 from vnuma.words.plain_text import counted, duration
 from vnuma.words.provenance import banner
 
@@ -252,7 +253,6 @@ def _detects(study: Study) -> list[str]:
 def _leaves(study: Study, seen: Leaving) -> str:
     """How many boots it likely takes until every arm has left, at an assumed spread."""
     from vnuma.domain.study.order import assumed_cell_seconds
-    from vnuma.domain.workloads.metric import plural
 
     each = assumed_cell_seconds(study)
     few, likely, many = (

@@ -35,11 +35,10 @@ if TYPE_CHECKING:
 
 def power(
     study: StudyArgument,
-    effect: Annotated[str, typer.Option("--effect", help="The effect to detect, such as 1%.")] = "1%",
+    effect: Annotated[str, typer.Option(help="The effect to detect, such as 1%.")] = "1%",
     pilot: Annotated[
         str | None,
         typer.Option(
-            "--pilot",
             metavar="RUN",
             help="An earlier run to plan with, or its archive.",
             autocompletion=run_names,

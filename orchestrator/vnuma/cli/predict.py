@@ -7,21 +7,29 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from vnuma.cli.screen import WIDEST, aligned, say, width, write_out
 from vnuma.cli.shape_options import LookAhead, some, where
+from vnuma.domain.topology.forecast import (
+    Forecast,
+    Span,
+    even_everywhere,
+    forecast_on,
+    is_even,
+    ranges,
+    spans_by_hosts,
+)
 from vnuma.domain.topology.release import MOST_VCPUS
+from vnuma.domain.topology.topology import partial_socket, topologies
+from vnuma.domain.topology.vm_location import VmLocation
+from vnuma.domain.vm.setting import Value, named_settings
 from vnuma.errors import InputError, UsageError
+from vnuma.report.model.grid import csv_text
 from vnuma.words.plain_text import filled, gigabytes
 from vnuma.words.provenance import banner, in_json
-
-if TYPE_CHECKING:
-    from vnuma.domain.topology.forecast import Forecast, Span
-    from vnuma.domain.topology.vm_location import VmLocation
-    from vnuma.domain.vm.setting import Value
 
 _LISTED = ("hosts", "node_sizes", "clients", "alternatives")
 _NESTED = ("by_sql", "by_windows")
@@ -44,8 +52,6 @@ def as_csv(rows: Sequence[Forecast], there: VmLocation) -> str:
     `even` says whether every vNUMA node has the same number of vCPUs; it is false if the host has too few
     cores. `otherwise_cores` is the other reading of the edition's limit.
     """
-    from vnuma.domain.topology.forecast import is_even
-    from vnuma.report.model.grid import csv_text
 
     lines: list[Iterable[object]] = []
     for row in rows:
@@ -126,7 +132,6 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
 
 def sweep_table(rows: Sequence[Forecast]) -> list[str]:
     """A line for each range of sizes; hosts with the same ranges share lines."""
-    from vnuma.domain.topology.forecast import even_everywhere, ranges, spans_by_hosts
 
     found = spans_by_hosts(rows)
     header = ["vCPUs", "vNUMA nodes", "even sizes", "confidence", "memory"]
@@ -144,8 +149,6 @@ def sweep_table(rows: Sequence[Forecast]) -> list[str]:
 
 
 def _line(span: Span) -> list[str]:
-    from vnuma.domain.topology.forecast import ranges
-
     even = "all" if span.even == span.vcpus else ranges(span.even) or "none"
     figures = [even, span.confidence] if span.fits else ["-", "-"]
     return [ranges(span.vcpus), span.nodes, *figures, span.memory]
@@ -156,14 +159,11 @@ def predict(
     *,
     cores_per_socket: Annotated[
         int | None,
-        typer.Option(
-            "--cores-per-socket", min=1, help="One shape; by default, every shape with these vCPUs."
-        ),
+        typer.Option(min=1, help="One shape; by default, every shape with these vCPUs."),
     ] = None,
     sweep: Annotated[
         str | None,
         typer.Option(
-            "--sweep",
             metavar="vcpus=A..B",
             help="Every VM size in a range: where the number of nodes changes, which sizes are even.",
         ),
@@ -199,8 +199,6 @@ def predict(
     vnuma predict --sweep vcpus=4..128 --memory 256 --cluster SQL-PROD --format svg -o good-sizes.svg;
     vnuma predict --vcpus 16 --cores-per-socket 8 --memory 256 --host-nodes 2x20/384 --format png -o vm.png
     """
-    from vnuma.domain.topology.forecast import forecast_on
-    from vnuma.domain.vm.setting import named_settings
 
     there = asked.location()
     _refuse_contradictions(asked, sweep, format_, output)
@@ -251,7 +249,6 @@ def _refuse_contradictions(asked: LookAhead, sweep: str | None, format_: str, ou
 
 def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
     """Raise InputError for an existing VM with a shape that does not power on."""
-    from vnuma.domain.topology.topology import partial_socket
 
     for why in filter(None, map(partial_socket, wanted)):
         raise InputError(
@@ -280,7 +277,6 @@ def _as_png(svg: str | bytes) -> bytes:
 
 def _shapes(vcpus: int, cores_per_socket: int | None) -> list[dict[str, Value]]:
     """The shapes of that many vCPUs; only one with `cores_per_socket`. Raises UsageError."""
-    from vnuma.domain.topology.topology import topologies
 
     whole = [shape.cores_per_socket for shape in topologies(vcpus)]
     if cores_per_socket and vcpus % cores_per_socket:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from vnuma.cli.events import News
 from vnuma.cli.screen import MANNER, USUAL, aligned, clock_time, console, folded, painted, sign, width
 from vnuma.engine.lease.vcenter_retry import RESTORING
@@ -62,8 +64,6 @@ class _LiveBlock:
         self._drawn: list[str] = []
 
     def show(self, progress: Progress) -> None:
-        from rich.text import Text
-
         columns = width(sys.stderr) or USUAL
         lines = block_lines(progress, columns)
         if max(map(len, self._drawn), default=0) > columns:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.completion import run_names
+from vnuma.cli.crash import report_bug_within
 from vnuma.cli.options import (
     InventoryOption,
     SiteOption,
@@ -18,6 +19,8 @@ from vnuma.cli.options import (
     opened_store,
 )
 from vnuma.cli.screen import say
+from vnuma.errors import UsageError
+from vnuma.file_lock import require_unix
 
 if TYPE_CHECKING:
     from vnuma.engine.restore.restore_leftovers import RestoreReport
@@ -29,7 +32,7 @@ def restore(
     vms: VmsArgument = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", metavar="RUN", help="Only VMs of this run.", autocompletion=run_names),
+        typer.Option(metavar="RUN", help="Only VMs of this run.", autocompletion=run_names),
     ] = None,
     theirs: Annotated[
         bool, typer.Option("--theirs", help="Keep somebody else's changes; restore the rest.")
@@ -39,9 +42,7 @@ def restore(
     ] = False,
     from_audit: Annotated[
         Path | None,
-        typer.Option(
-            "--from-audit", metavar="FILE", help="Without a store: undo the changes in this audit log."
-        ),
+        typer.Option(metavar="FILE", help="Without a store: undo the changes in this audit log."),
     ] = None,
     vm_only: Annotated[
         bool,
@@ -63,8 +64,6 @@ def restore(
     """
     from vnuma.engine.access.places import audit_file, store_url
     from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers, show_leftovers
-    from vnuma.errors import UsageError
-    from vnuma.file_lock import require_unix
     from vnuma.store.place import parse_place
 
     require_unix()
@@ -105,7 +104,6 @@ def _nothing(store: Store, log: Path | None) -> str:
 
 def _tell(report: RestoreReport) -> None:
     """Each VM's line, then the errors. Raises the one that decides the exit code."""
-    from vnuma.cli.crash import report_bug_within
 
     for words in report.done:
         say(f"Restored  {words}")

@@ -10,6 +10,7 @@ import typer
 from vnuma.cli.options import ReadRunArgument, StoreOption, opened_run, opened_store
 from vnuma.cli.screen import USUAL, echo, note, say, width
 from vnuma.errors import UsageError
+from vnuma.report.model.grid import as_csv, as_markdown, as_screen
 
 
 def results(
@@ -83,7 +84,6 @@ def results(
 
 def _history(named: str, format_: str, store: str | None) -> str:
     """The table as text. Raises UsageError for JSON, which each run's results have."""
-    from vnuma.report.model.grid import as_csv, as_markdown, as_screen
     from vnuma.report.tables.history import study_history
 
     if format_ == "json":

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.assets import typed
 from vnuma.cli.completion import run_names, study_files
-from vnuma.cli.events import EventLog, following
+from vnuma.cli.crash import report_bug, report_bug_within
+from vnuma.cli.events import EventLog, Listener, following
 from vnuma.cli.options import (
     InventoryOption,
     PermitOptions,
@@ -21,15 +25,13 @@ from vnuma.cli.options import (
     reached_by,
     read_study,
 )
+from vnuma.cli.plan import plan
+from vnuma.cli.plan_text import called, summary
 from vnuma.cli.screen import echo, note, require_yes, say
 from vnuma.errors import StoreError, UsageError, VnumaError, from_os_error
+from vnuma.file_lock import require_unix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    from vnuma.cli.events import Listener
     from vnuma.domain.study.study import Study
     from vnuma.engine.notify import Notifier
     from vnuma.engine.preflight.findings import Permit
@@ -147,6 +149,7 @@ def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
 
 def _tell(ended: RunOutcome) -> None:
     """The outcome, except the error that decides the exit code."""
+
     for vm in ended.progress.vms:
         if vm.ended_by:
             say(f"Ended     {vm.name}, {vm.ended_by}", sys.stderr)
@@ -164,18 +167,13 @@ def _tell(ended: RunOutcome) -> None:
     if nothing_ran and not ended.stopped and ended.play_output:
         say(_last_words(ended.play_output), sys.stderr)
     for problem in ended.problems:
-        if problem is not ended.worst:
-            _tell_problem(problem)
-
-
-def _tell_problem(problem: Exception) -> None:
-    from vnuma.cli.crash import report_bug, report_bug_within
-
-    if not isinstance(problem, VnumaError):
-        report_bug(problem)
-        return
-    say(str(problem), sys.stderr)
-    report_bug_within(problem)
+        if problem is ended.worst:
+            continue
+        if isinstance(problem, VnumaError):
+            say(str(problem), sys.stderr)
+            report_bug_within(problem)
+        else:
+            report_bug(problem)
 
 
 def _last_words(output: str) -> str:
@@ -190,7 +188,7 @@ def run(
     *,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="RUN", help="Continue this run.", autocompletion=run_names),
+        typer.Option(metavar="RUN", help="Continue this run.", autocompletion=run_names),
     ] = None,
     site: SiteOption = None,
     dry_run: Annotated[
@@ -206,7 +204,7 @@ def run(
     ] = False,
     events: Annotated[
         str | None,
-        typer.Option("--events", metavar="FILE", help="Write events as JSON lines; - is standard output."),
+        typer.Option(metavar="FILE", help="Write events as JSON lines; - is standard output."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without asking.")] = False,
     allowed: PermitOptions,
@@ -225,7 +223,6 @@ def run(
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234; vnuma run --resume quick.4 --site site-b -i inventory
     """
-    from vnuma.file_lock import require_unix
 
     require_unix()
     if (study is None) == (resume is None):
@@ -252,12 +249,9 @@ def run(
             else:
                 _resume(resume, inventory, store, follow, create_only=create_only)
         return
-    from pathlib import Path
 
     path = Path(str(study))
     if dry_run:
-        from vnuma.cli.plan import plan
-
         plan(path, inventory=inventory, allowed=allowed)
         return
     with following(events) as follow:
@@ -278,9 +272,6 @@ def _start(
     create_only: bool,
     ask: bool,
 ) -> None:
-    from datetime import UTC, datetime
-
-    from vnuma.cli.plan_text import called
     from vnuma.engine.access.inventory import of_site
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
@@ -309,8 +300,7 @@ def _start(
         _ask(asking.study, named, reached_by(where, targets))
     created = create_run(opened, prepared)
     if create_only:
-        echo(created.name)
-        say(_by_hand(created.name, where), sys.stderr)
+        _show_created(created.name, where)
         return
     for site in asking.sites:
         note(f"There     vnuma run --resume {created.name} --site {site} -i INVENTORY")
@@ -332,7 +322,6 @@ def _asking(path: Path, inventory: Path | None, permit: Permit) -> StudyRequest:
 
 def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str) -> None:
     """Show what will change and continue only after a yes. Raises UsageError."""
-    from vnuma.cli.plan_text import summary
 
     say(summary(study, plans), sys.stderr)
     say(f"Uses     {reached}", sys.stderr)
@@ -342,9 +331,6 @@ def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str) -> None:
 def _resume(
     name: str, inventory: Path | None, url: str | None, follow: list[Listener], *, create_only: bool
 ) -> None:
-    from datetime import UTC, datetime
-    from pathlib import Path
-
     from vnuma.engine.access.context import open_run
     from vnuma.engine.access.inventory import of_site, study_targets
     from vnuma.engine.access.places import store_url
@@ -353,21 +339,22 @@ def _resume(
     from vnuma.engine.run.oversight import SupervisedRun
     from vnuma.engine.run.sites import refuse_moved
     from vnuma.engine.run.start import reopen, what_it_did
+    from vnuma.store.rows import RunState
 
     opened, row, parsed = open_run(name, url)
-    if _is_complete(opened, row):
+    # Every cell is valid and every VM restored, so that nothing needs touching again.
+    if row.state == RunState.FINISHED and _progress(opened, row).is_complete:
         say(f"{row.name} is complete: nothing was done.", sys.stderr)
         note(f"Next      vnuma results {row.name}    vnuma report {row.name}")
         return
-    where = inventory or (Path(row.inventory) if row.inventory else inventory_of(None, parsed.vms))
+    where = _stored_inventory(inventory, row, parsed)
     targets = study_targets(where, parsed)
     channels = ready_channels(where, targets)
     refuse_if_closed(parsed, datetime.now(UTC))
     refuse_moved(opened, row, targets)
     continued, progress = reopen(opened, row.name, inventory)
     if create_only:
-        echo(row.name)
-        say(_by_hand(row.name, where), sys.stderr)
+        _show_created(row.name, where)
         return
     notifier = Notifier(*channels)
     say(f"Found     {row.name}, {row.state}: {what_it_did(progress)}", sys.stderr)
@@ -378,8 +365,6 @@ def _resume(
 
 def _work_at(site: str, name: str, inventory: Path | None, url: str | None, follow: list[Listener]) -> None:
     """Work on the VMs of one site in a stored run. The controller's process tells people about the run."""
-    from datetime import UTC, datetime
-    from pathlib import Path
 
     from vnuma.engine.access.context import open_run
     from vnuma.engine.access.inventory import of_site, study_targets
@@ -397,7 +382,7 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
     refuse_file(parse_place(address), site)
     opened, row, parsed = open_run(name, url)
     part = part_at_site(opened, row, site)
-    where = inventory or (Path(row.inventory) if row.inventory else inventory_of(None, parsed.vms))
+    where = _stored_inventory(inventory, row, parsed)
     targets = study_targets(where, parsed)
     own = of_site(targets, site)
     refuse_if_closed(parsed, datetime.now(UTC))
@@ -413,17 +398,11 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
         settle_if_last(opened, part)
 
 
-def _is_complete(store: Store, run: Run) -> bool:
-    """Whether every cell is valid and every VM restored, so that nothing needs touching again."""
-    from vnuma.engine.run.progress import progress_of
-    from vnuma.store.rows import RunState
-
-    if run.state != RunState.FINISHED:
-        return False
-    with store.read() as connection:
-        progress = progress_of(connection, run.name)
-    return progress.is_complete
+def _stored_inventory(given: Path | None, row: Run, study: Study) -> Path:
+    """The inventory given now, else the run's own."""
+    return given or (Path(row.inventory) if row.inventory else inventory_of(None, study.vms))
 
 
-def _by_hand(name: str, inventory: Path) -> str:
-    return f"Next      ansible-playbook -i {inventory} vnuma.vnuma.study -e vnuma_run={name}"
+def _show_created(name: str, inventory: Path) -> None:
+    echo(name)
+    say(f"Next      ansible-playbook -i {inventory} vnuma.vnuma.study -e vnuma_run={name}", sys.stderr)

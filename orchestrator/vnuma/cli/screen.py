@@ -15,10 +15,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+import typer
 from rich.console import Console
 
 from vnuma.cli.verb_list import NAMES
-from vnuma.errors import VnumaError, writing
+from vnuma.errors import UsageError, VnumaError, writing
 from vnuma.words.plain_text import escaped, filled
 
 # The widest output, however wide the terminal.
@@ -202,9 +203,6 @@ def width(stream: TextIO | None = None) -> int | None:
 
 def require_yes(question: str) -> None:
     """Ask on standard error. Raises UsageError after a no, and typer.Abort after Ctrl-C."""
-    import typer
-
-    from vnuma.errors import UsageError
 
     if not typer.confirm(question, err=True):
         raise UsageError("You answered no: nothing was changed.", fix="--yes does not ask.")

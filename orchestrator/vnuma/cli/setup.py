@@ -10,7 +10,7 @@ import typer
 def setup(
     odbc: Annotated[
         Literal["wheel"] | None,
-        typer.Option("--odbc", help="wheel: installs Microsoft's driver from PyPI into this environment."),
+        typer.Option(help="wheel: installs Microsoft's driver from PyPI into this environment."),
     ] = None,
 ) -> None:
     """Show what this machine has, or install what it lacks into this Python environment.

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption, find_inventory
-from vnuma.domain.topology.release import MOST_VCPUS
+from vnuma.domain.topology.forecast import PlannedGuest, planned_guest
+from vnuma.domain.topology.release import MOST_VCPUS, hardware_version_of
+from vnuma.domain.topology.vm_location import VmLocation, parse_host
+from vnuma.domain.vm.facts import HostFacts
 from vnuma.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from vnuma.domain.topology.forecast import PlannedGuest
-    from vnuma.domain.topology.vm_location import VmLocation
-    from vnuma.domain.vm.facts import HostFacts
 
 _MEMORY = re.compile(r"(?P<gb>[1-9]\d{0,5}) ?(?:GB?|GiB)?", re.IGNORECASE)
 
@@ -52,14 +49,11 @@ class LookAhead:
 
     vcpus: Annotated[
         int | None,
-        typer.Option(
-            "--vcpus", min=1, max=MOST_VCPUS, help="vCPUs of the VM; default with --vm: the VM's own."
-        ),
+        typer.Option(min=1, max=MOST_VCPUS, help="vCPUs of the VM; default with --vm: the VM's own."),
     ] = None
     memory: Annotated[
         int | None,
         typer.Option(
-            "--memory",
             parser=_gigabytes,
             metavar="GB",
             help="Memory of the VM in GB; default with --vm: the VM's own.",
@@ -71,40 +65,35 @@ class LookAhead:
     vm: Annotated[
         str | None,
         typer.Option(
-            "--vm",
             metavar="NAME",
             help="An existing VM, on every host of its cluster unless hosts are described.",
             autocompletion=vm_names,
         ),
     ] = None
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="NAME", help="Every host of this cluster.")
-    ] = None
+    cluster: Annotated[str | None, typer.Option(metavar="NAME", help="Every host of this cluster.")] = None
     snapshot: Annotated[
         Path | None,
-        typer.Option("--snapshot", metavar="FILE", help="Read from this snapshot (vnuma inventory save)."),
+        typer.Option(metavar="FILE", help="Read from this snapshot (vnuma inventory save)."),
     ] = None
     inventory: InventoryOption = None
     hardware: Annotated[
         int | None,
         typer.Option(
-            "--hardware",
             min=4,
             max=99,
             help="Virtual hardware version; default: that of new VMs on the oldest host.",
         ),
     ] = None
     edition: Annotated[
-        str, typer.Option("--edition", help="SQL Server: developer, enterprise, standard, web, express.")
+        str, typer.Option(help="SQL Server: developer, enterprise, standard, web, express.")
     ] = "developer"
-    sql: Annotated[int, typer.Option("--sql", metavar="YEAR", help="SQL Server's release.")] = 2022
+    sql: Annotated[int, typer.Option(metavar="YEAR", help="SQL Server's release.")] = 2022
     windows: Annotated[
-        str, typer.Option("--windows", metavar="NAME", help="Windows in the guest, such as 'Server 2022'.")
+        str, typer.Option(metavar="NAME", help="Windows in the guest, such as 'Server 2022'.")
     ] = ""
 
     def location(self) -> VmLocation:
         """The VM's hosts: as described, or read from a VM's or a cluster's. Raises UsageError."""
-        from vnuma.domain.topology.vm_location import VmLocation
 
         if self.host_nodes:
             return VmLocation(tuple(hosts_of(self.host_nodes, self.esxi, self.threads_per_core)))
@@ -134,7 +123,6 @@ class LookAhead:
 
     def hardware_version(self, location: VmLocation) -> int:
         """The version that was given, the VM's own, or that of the oldest release among the hosts."""
-        from vnuma.domain.topology.release import hardware_version_of
 
         own = location.vm.hardware_version if location.vm else None
         return (
@@ -143,7 +131,6 @@ class LookAhead:
 
     def guest(self, *, soft_numa: bool = True) -> PlannedGuest:
         """The VM's software. Raises UsageError."""
-        from vnuma.domain.topology.forecast import planned_guest
 
         return planned_guest(self.edition, self.sql, self.windows, soft_numa=soft_numa)
 
@@ -161,7 +148,6 @@ def some(names: Sequence[str]) -> str:
 
 def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[HostFacts]:
     """The described hosts. Raises UsageError."""
-    from vnuma.domain.topology.vm_location import parse_host
 
     try:
         return [parse_host(spec, release, threads_per_core) for spec in specs]

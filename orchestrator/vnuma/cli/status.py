@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.assets import typed
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption, TextOrJsonOption
 from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, echo_json, say, sign, width
@@ -27,7 +29,6 @@ def status(
 
     Examples: vnuma status; vnuma status quick.4; vnuma status --format json
     """
-    from vnuma.assets import typed
     from vnuma.engine.run.progress import overview
 
     seen = overview(store, run)
@@ -76,8 +77,6 @@ def _row(line: RunLine) -> tuple[str, str, str, str, str, str]:
 
 
 def _document(seen: Overview) -> dict[str, object]:
-    from dataclasses import asdict, replace
-
     document = asdict(replace(seen, progress=None))
     del document["progress"]  # shown only as text
     lines = [asdict(line) | in_json(line.simulated) for line in seen.runs]
