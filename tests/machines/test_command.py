@@ -185,7 +185,7 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
         [one["id"] for one in json.loads(planned.out)["vms"][0]["findings"] if one["severity"] == "block"]
         for planned in (missing, client)
     ]
-    assert found == [["P29"] * 2] * 2  # a file and a program; the client is this machine, and the guest
+    assert found == [["P29"] * 2, ["P29"]]  # a file and a program; a client that is all three machines
 
 
 @HERE

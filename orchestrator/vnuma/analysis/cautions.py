@@ -127,7 +127,7 @@ def _data(found: Findings) -> Iterator[Caution]:
         clock = ", or set workload.clock: query_stats" if found.measure.key == "elapsed_ms" else ""
         yield Caution(
             "coarse_clock",
-            f"{_moved(found.measure)} come in steps: {'; '.join(coarse)}. Intervals include them; no arm "
+            f"{_moved(found.measure)} are coarse: {'; '.join(coarse)}. Intervals include them; no arm "
             f"is called equivalent where they exceed a third of {found.design.equivalence * 100:g}%.",
             f"Measure larger sizes{clock}.",
         )
@@ -147,7 +147,9 @@ def _coarse(found: Findings) -> Iterator[str]:
         share = relative_step(values) if values else 0.0
         if share > math.log1p(found.design.equivalence) * SHARE_OF_MARGIN:
             step = f"{step_of(values):.3g} {found.measure.unit}"
-            yield f"{step} at size {size:,}, {share * 100:.1f}% of the figure"
+            alike = len(set(values)) == 1
+            share_of = f"all are {step}" if alike else f"steps of {step}, {share * 100:.1f}% of the figure"
+            yield f"{share_of}, at size {size:,}"
 
 
 def _checks(found: Findings) -> Iterator[Caution]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 EXIT_CODES = """Exit codes: 0 done, 1 a bug, 2 command line, 3 study or input file, 4 environment, 5 preflight
 blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run, 9 store, 10 a
 `--fail-if` or `--fail-on` condition is true, or `vnuma audit verify` found changes, 130
-interrupted. 7 outranks every other code."""
+interrupted. After a change to a VM, 7 outranks every other code."""
 
 app = typer.Typer(
     name="vnuma",

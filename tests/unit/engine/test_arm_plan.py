@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.hosts import host_of, vm_of
+from tests.unit.workloads.linux import MACHINE
 from vnuma.domain.study.study import Study
 from vnuma.engine.preflight.plan import (
     ArmPlan,
     IndistinguishableArms,
     distinguished_by_workload,
     doubts,
+    own_client_findings,
     plan_arm,
     same_nodes,
     same_to_the_guest,
     shared_client_findings,
 )
+from vnuma.workloads.shell import BOOT
 
 
 def planned(*arms: Any, release: str = "6.0.0", workload: str = "cross_join", **common: Any) -> list[ArmPlan]:
@@ -48,6 +52,20 @@ def test_a_client_that_loads_several_vms_at_once_is_found(
 ) -> None:
     """VMs of one host take turns, unless the study measures them together."""
     assert len(list(shared_client_findings("driver", hosts, together=together))) == found
+
+
+@pytest.mark.parametrize(
+    ("client", "guest", "found"),
+    [("other", "b", 0), ("", "", 0), ("b", "b", 1), ("here", "b", 1), ("here", "here", 1)],
+)
+def test_a_client_that_is_part_of_what_is_measured_is_blocked_once(
+    client: str, guest: str, found: int
+) -> None:
+    """The guest, this machine, or both in one; machines without a boot id are not compared."""
+    here = {"here": Path(BOOT).read_text("ascii").strip()}
+    machine, measured = (replace(MACHINE, boot=here.get(boot, boot)) for boot in (client, guest))
+
+    assert len(list(own_client_findings("loadgen", machine, measured))) == found
 
 
 def test_arms_that_differ_on_the_host_only_look_the_same_inside() -> None:

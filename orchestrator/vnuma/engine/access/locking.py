@@ -35,7 +35,7 @@ _NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EP
 
 
 def patience_s(rules: Power, execution_s: float = 0) -> float:
-    """How long to wait for a VM whose holder has these deadlines: no shorter than a step of it may last.
+    """How long to wait for a VM whose holder has these deadlines, so that its longest step can end.
 
     `execution_s` is the deadline of one execution of its workload.
     """

@@ -311,6 +311,8 @@ def plan_all(
     shapes = {name: plan_shape_of(study, one, permit) for name, one in targets.items() if one.vcenter}
     on = {name: one for name, one in targets.items() if name not in shapes or _is_on(shapes[name])}
     work, linux, found = study.workload, dict[str, LinuxFacts](), dict[str, list[Finding]]()
+    if work.client_host is not None and work.runs_programs:
+        require_client(inventory, work.client_host)
     if "shell" in work.needs:
         try:
             linux = linux_facts_of(on, inventory, work)
@@ -321,7 +323,6 @@ def plan_all(
             raise MachineUnreachable(error.what, fix=f"{error.fix} {other}") from error
     client = None
     if work.client_host is not None and work.runs_programs:
-        require_client(inventory, work.client_host)
         client = linux_facts_of([work.client_host], inventory, work)[work.client_host]
         hosts = [shape.host.moid for shape in shapes.values()]
         together = study.design.neighbours == "together"
@@ -351,19 +352,18 @@ def shared_client_findings(client: str, hosts: Sequence[str], *, together: bool)
 def own_client_findings(
     name: str, client: LinuxFacts, guest: LinuxFacts | None, shape: ShapePlan | None = None
 ) -> Iterator[Finding]:
-    """A client of a program that is no other machine than the guest or this one."""
+    """A client of a program that is the guest, this machine, or both."""
     here = Path(BOOT).read_text("ascii").strip()
-    for is_same, what in (
-        (client.boot == here, "this machine"),
-        (guest is not None and client.boot == guest.boot, "the guest"),
-        (shape is not None and same_uuid(client.uuid, shape.vm.bios_uuid), "the guest"),
-    ):
-        if is_same and client.boot:
-            yield Finding.block(
-                WORKLOAD,
-                f"{name} is {what}: its load would be part of what is measured.",
-                "As workload.client, name another machine; without it the program runs in the guest.",
-            )
+    is_guest = guest is not None and client.boot == guest.boot
+    is_vm = shape is not None and same_uuid(client.uuid, shape.vm.bios_uuid)
+    same = {"this machine": client.boot == here, "the guest": is_guest or is_vm}
+    if client.boot and any(same.values()):
+        yield Finding.block(
+            WORKLOAD,
+            f"{name} is {' and '.join(what for what, is_it in same.items() if is_it)}: its load would be "
+            "part of what is measured.",
+            "As workload.client, name another machine; without it the program runs in the guest.",
+        )
 
 
 def _is_on(shape: ShapePlan) -> bool:

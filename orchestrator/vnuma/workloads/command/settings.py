@@ -81,14 +81,19 @@ class Figure(Strict):
         return self
 
     def read(self, output: str) -> float:
-        """The figure. Raises Unreadable: no figure, two figures, another unit, or a text."""
+        """The figure, above 0. Raises Unreadable: none, two, another unit, a text, 0 or less."""
         found = list(self._found(output))
         if not found:
             raise Unreadable("it printed no figure")
         if len(found) > 1:
             first, second = (text[:_SHOWN] for text in found[:2])
             raise Unreadable(f"it printed {len(found)} figures, among them {first} and {second}")
-        return number(_seconds(found[0]) if self.unit == "s" else found[0])
+        figure = number(_seconds(found[0]) if self.unit == "s" else found[0])
+        if figure <= 0:
+            raise Unreadable(
+                f"it printed {found[0][:_SHOWN]}; figures are compared as ratios, so it must be above 0"
+            )
+        return figure
 
     def _found(self, output: str) -> Iterator[str]:
         if self.regex is not None:
