@@ -49,7 +49,7 @@ from vnuma.analysis.checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Comparison, Contrast, Interval
 from vnuma.analysis.distributions import FloatArray, t_quantile
 from vnuma.analysis.outliers import share_limit
-from vnuma.analysis.planning import blocks_for_width
+from vnuma.analysis.planning import blocks_for, ratio_for_width
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.simulate import BoolArray, Simulated, differences, run_decided
@@ -241,7 +241,7 @@ def _allocated(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     for within in (SD, 2 * SD):
         for iterations in (3, 7):
             sigma = cell_sd(SD, within, iterations)
-            blocks = blocks_for_width(MARGIN, sigma, STANDARD.arms, STANDARD.references)
+            blocks = blocks_for(ratio_for_width, MARGIN, sigma, STANDARD.arms, STANDARD.references)
             assert blocks is not None
             shape = (studies, blocks, STANDARD.columns)
             times = within * generator.standard_normal((*shape, iterations))

@@ -9,7 +9,7 @@ import numpy as np
 
 from tools.calibration import truths
 from tools.calibration.error_rates import Rate, any_found, found_slower, outcome
-from vnuma.analysis.planning import blocks_to_detect, detectable_effect
+from vnuma.analysis.planning import blocks_for, detectable_effect, ratio_needed
 from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look
 from vnuma.analysis.variance import ROBUST_QUANTILE, cell_sd, pilot_upper
@@ -93,7 +93,8 @@ def kept_pilots(truth: truths.Truth, generator: np.random.Generator, pilots: int
     residual -= residual.mean(axis=1, keepdims=True)
     df = (_BLOCKS - 1) * (truth.columns - 1)
     planned = [
-        blocks_to_detect(
+        blocks_for(
+            ratio_needed,
             _EFFECT,
             math.sqrt(pilot_upper(float(rss) / df, df, ROBUST_QUANTILE)),
             truth.arms,

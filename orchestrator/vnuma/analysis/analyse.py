@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vnuma.analysis.cautions import Findings, cautions
+from vnuma.analysis.cautions import cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
 from vnuma.analysis.checks import (
     MIN_BOOTS_FOR_VERDICT,
@@ -153,7 +153,9 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     a_a = check_a_a(comparison)
     control = _control(comparison, design, measure)
     repeated = design.stop == "decided"
-    ended = repeated or cells.at_declared_end or _has_no_verdict(comparison)
+    # That every arm has too few boots is a better reason than that the run goes on.
+    few = all(item.boots < MIN_BOOTS_FOR_VERDICT for item in comparison.contrasts)
+    ended = repeated or cells.at_declared_end or few
     rules = _rules(comparison, design, measure, run_withheld(design.order, a_a, ended=ended))
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
     arms = _arms(comparison, rules, ALPHA, cells, design)
@@ -165,16 +167,9 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         for size, item in zip(design.sizes, by_size, strict=True)
     )
     arms = without_opposed(arms, sizes)
-    differing = differing_sizes(arms, sizes)
     positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
-    drift = check_drift(full.unadjusted, positions) if full else NotEvaluated("no cell can be compared")
-    watched = check_sentinel(cells.boots, [column.label for column in design.columns])
-    first = check_first_iteration(cells.boots, measure.better)
-    groups = bimodality(full) if full else NotEvaluated("no cell can be compared")
-    found = Findings(
-        design, measure, cells, comparison, arms, differing, a_a, control, drift, watched, first, groups
-    )
-    return Analysis(
+    nothing = NotEvaluated("no cell can be compared")
+    found = Analysis(
         vm=vm,
         form=form,
         measure=measure,
@@ -191,16 +186,16 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         arms=arms,
         sizes=sizes,
         largest_gaps=_largest_gaps(design, by_size),
-        differing_sizes=differing,
+        differing_sizes=differing_sizes(arms, sizes),
         growth=_growth(cells, design, rules),
         a_a=a_a,
         positive_control=control,
         gate=comparison.gates,
-        drift=drift,
-        sentinel=watched,
-        first_iteration=first,
+        drift=check_drift(full.unadjusted, positions) if full else nothing,
+        sentinel=check_sentinel(cells.boots, [column.label for column in design.columns]),
+        first_iteration=check_first_iteration(cells.boots, measure.better),
         odd_cells=comparison.odd,
-        bimodality=groups,
+        bimodality=bimodality(full) if full else nothing,
         noise=spread,
         ms=full.ms if full else None,
         df=full.df if full else 0,
@@ -208,16 +203,10 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         if repeated
         else detectable(comparison, spread, design.order),
         withheld=rules.withheld,
-        recommended=recommend(
-            design.reference, _candidates(arms, design), _near_best(comparison, rules, cells, design)
-        ),
-        cautions=cautions(found),
+        recommended=_recommended(arms, comparison, rules, cells, design),
+        cautions=(),
     )
-
-
-def _has_no_verdict(comparison: Comparison) -> bool:
-    """Whether every arm has too few boots, which is then the better reason."""
-    return all(item.boots < MIN_BOOTS_FOR_VERDICT for item in comparison.contrasts)
+    return replace(found, cautions=cautions(found, design, comparison.reference))
 
 
 def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:
@@ -328,21 +317,20 @@ def _growth(cells: Cells, design: AnalysisDesign, rules: Rules) -> tuple[Growth,
     return tuple(growth(item, rules.withheld, rules.better, doubled) for item in comparison.contrasts)
 
 
-def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmResult]:
-    """Arms that may be recommended, without the positive control, which is not a configuration."""
+def _recommended(
+    arms: Sequence[ArmResult], comparison: Comparison, rules: Rules, cells: Cells, design: AnalysisDesign
+) -> tuple[str, ...]:
+    """The arms to use, without the positive control, which is not a configuration. Those less than the band
+    behind the best are known only where equality could be shown.
+    """
     control = design.positive_control.arm if design.positive_control else None
-    return [arm for arm in arms if arm.arm != control]
-
-
-def _near_best(comparison: Comparison, rules: Rules, cells: Cells, design: AnalysisDesign) -> tuple[str, ...]:
-    """The configurations less than the band behind the best; none where equality could not be shown."""
-    if rules.withheld or any(equivalence_withheld(item, rules) for item in comparison.contrasts):
-        return ()
-    control = design.positive_control.arm if design.positive_control else None
-    none = {control, *cells.left_out}
-    candidates = {column.arm: (column.label,) for column in design.compared if column.arm not in none}
-    together = {design.reference: comparison.reference, **candidates}
-    return near_best(comparison, together, math.log1p(design.equivalence), rules.better)
+    near: tuple[str, ...] = ()
+    if not rules.withheld and not any(equivalence_withheld(item, rules) for item in comparison.contrasts):
+        none = {control, *cells.left_out}
+        candidates = {column.arm: (column.label,) for column in design.compared if column.arm not in none}
+        together = {design.reference: comparison.reference, **candidates}
+        near = near_best(comparison, together, math.log1p(design.equivalence), rules.better)
+    return recommend(design.reference, [arm for arm in arms if arm.arm != control], near)
 
 
 def _points(boots: Sequence[Boot]) -> tuple[CellPoint, ...]:

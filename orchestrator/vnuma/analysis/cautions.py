@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from vnuma.analysis.cells import Cells, figures_by_size
 from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT, AaCheck, ControlCheck, Drift, FirstIteration, Slope
-from vnuma.analysis.compare import Comparison
 from vnuma.analysis.conclusions import differing_sizes_sentence
 from vnuma.analysis.outliers import Bimodality
-from vnuma.analysis.records import AnalysisDesign, Measure, NotEvaluated, worsening
-from vnuma.analysis.result import ArmResult, Caution, DifferingSize
+from vnuma.analysis.records import AnalysisDesign, Measure, worsening
+from vnuma.analysis.result import Analysis, Caution
 from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
@@ -20,35 +17,25 @@ from vnuma.analysis.wording import p_words
 from vnuma.domain.workloads.metric import plural
 
 
-@dataclass(frozen=True)
-class Findings:
-    """The inputs of all warnings."""
-
-    design: AnalysisDesign
-    measure: Measure
-    cells: Cells
-    comparison: Comparison
-    arms: Sequence[ArmResult]
-    differing: Sequence[DifferingSize]
-    a_a: AaCheck | NotEvaluated
-    control: ControlCheck | NotEvaluated
-    drift: Drift | NotEvaluated
-    sentinel: Drift | NotEvaluated
-    first: FirstIteration | NotEvaluated
-    bimodality: Bimodality | NotEvaluated
+def cautions(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> tuple[Caution, ...]:
+    """Every warning that applies; those that withhold verdicts come first. `reference`: its columns with
+    cells.
+    """
+    return (
+        *_withholding(found, design),
+        *_cells(found, design, reference),
+        *_data(found, design, reference),
+        *_checks(found, design),
+        *_spread(found, design),
+    )
 
 
-def cautions(found: Findings) -> tuple[Caution, ...]:
-    """Every warning that applies; those that withhold verdicts come first."""
-    return (*_withholding(found), *_cells(found), *_data(found), *_checks(found), *_spread(found))
-
-
-def _withholding(found: Findings) -> Iterator[Caution]:
-    if not found.cells.boots:
+def _withholding(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:
+    if not found.points:
         yield Caution(
             "no_data", "No cell gave a valid measurement.", "Check the reasons of the missing cells."
         )
-    if found.design.order == "fixed":
+    if design.order == "fixed":
         yield Caution(
             "fixed_order",
             "The arms ran in the same order in every block, so drift looks like an effect.",
@@ -59,30 +46,31 @@ def _withholding(found: Findings) -> Iterator[Caution]:
         yield Caution(
             "aa_alarm",
             f"The reference arm differs from itself by {difference:+.2f}% ({p_words(found.a_a.p)}).",
-            f"Find what changed between {plural(found.design.replicate)} (host load, power policy, other "
+            f"Find what changed between {plural(found.replicate)} (host load, power policy, other "
             "VMs), then repeat.",
         )
-    if isinstance(found.control, ControlCheck) and not found.control.passed:
+    control = found.positive_control
+    if isinstance(control, ControlCheck) and not control.passed:
         yield Caution(
             "control_failed",
-            f"The positive control {found.control.arm} was not found {found.control.expected}.",
+            f"The positive control {control.arm} was not found {control.expected}.",
             "An instrument that misses a known effect cannot show equivalence: check the workload.",
         )
 
 
-def _cells(found: Findings) -> Iterator[Caution]:
+def _cells(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> Iterator[Caution]:
     """The workload's own caution, and what was not measured."""
-    if found.design.caution is not None:
-        yield Caution("workload", *found.design.caution)
+    if design.caution is not None:
+        yield Caution("workload", *design.caution)
     few = [item for item in found.arms if item.verdict.label is Label.TOO_FEW and item.verdict.boots > 0]
     absent = [item.arm for item in found.arms if item.verdict.boots == 0 and not item.verdict.left_out]
-    if found.cells.boots and not found.comparison.reference:
+    if found.points and not reference:
         yield Caution(
             "reference_missing",
-            f"The reference arm {found.design.reference} has no valid cell, so nothing can be compared.",
+            f"The reference arm {design.reference} has no valid cell, so nothing can be compared.",
             "Repeat the cells of the reference arm.",
         )
-    elif absent and found.cells.boots:
+    elif absent and found.points:
         yield Caution(
             "arm_missing",
             f"No block contains both {', '.join(absent)} and the reference arm.",
@@ -92,67 +80,67 @@ def _cells(found: Findings) -> Iterator[Caution]:
         least = few[0].verdict.boots_needed
         yield Caution(
             "too_few_boots",
-            f"Fewer than {least} {plural(found.design.replicate)} for "
+            f"Fewer than {least} {plural(found.replicate)} for "
             f"{', '.join(item.arm for item in few)}: figures are provisional.",
             f"Run at least {MIN_BOOTS_FOR_VERDICT} blocks; 8 is the default, 10 to 12 for effects of 1%.",
         )
-    if found.cells.missing:
+    if found.missing:
         yield Caution(
             "cells_missing",
-            f"Cells in started blocks without a result: {len(found.cells.missing)}.",
+            f"Cells in started blocks without a result: {len(found.missing)}.",
             "A resumed run repeats those that have attempts left; the fit works without the others.",
         )
-    if found.cells.blocks_not_begun and found.design.stop == "blocks":
+    if found.blocks_not_begun and design.stop == "blocks":
         yield Caution(
             "blocks_not_begun",
-            f"{found.cells.blocks_not_begun} of {found.design.blocks} declared blocks were not "
+            f"{found.blocks_not_begun} of {design.blocks} declared blocks were not "
             "started: a verdict checked after each block is wrong far more often than one at the end.",
             "Let the run end; resume it if it stopped. To stop early by a rule, declare design.precision "
             "or design.max_hours.",
         )
 
 
-def _data(found: Findings) -> Iterator[Caution]:
+def _data(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> Iterator[Caution]:
     """What the measured cells cannot show."""
-    if len(found.design.reference_labels) < 2:
+    if len(design.reference_labels) < 2:
         yield Caution("no_aa", "The reference arm was not run against itself.", "Set design.a_a: true.")
-    elif len(found.comparison.reference) == 1:
+    elif len(reference) == 1:
         yield Caution(
             "aa_missing",
             "Only one of the reference arm's two columns has enough cells, so there is no A/A check.",
             "Repeat the other column's cells.",
         )
-    coarse = list(_coarse(found))
+    coarse = list(_coarse(found, design))
     if coarse:
         clock = ", or set workload.clock: query_stats" if found.measure.key == "elapsed_ms" else ""
         yield Caution(
             "coarse_clock",
             f"{_moved(found.measure)} are coarse: {'; '.join(coarse)}. Intervals include them; no arm "
-            f"is called equivalent where they exceed a third of {found.design.equivalence * 100:g}%.",
+            f"is called equivalent where they exceed a third of {design.equivalence * 100:g}%.",
             f"Measure larger sizes{clock}.",
         )
-    if any(len(times) < 3 for boot in found.cells.boots for times in boot.iterations):
+    if any(len(times) < 3 for point in found.points for times in point.iterations):
         yield Caution(
             "few_iterations",
-            f"Some {plural(found.design.replicate)} have fewer than 3 timed iterations: one slow "
+            f"Some {plural(found.replicate)} have fewer than 3 timed iterations: one slow "
             "iteration moves their median.",
             "Set design.iterations: 3 (an odd number, at most 7).",
         )
 
 
-def _coarse(found: Findings) -> Iterator[str]:
+def _coarse(found: Analysis, design: AnalysisDesign) -> Iterator[str]:
     """Sizes whose clock step is too large a share of the equivalence band."""
-    figures = figures_by_size(found.cells.boots, found.design)
-    for size, values in zip(found.design.sizes, figures, strict=True):
+    for index, size in enumerate(design.sizes):
+        values = [x for point in found.points for x in point.iterations[index]]
         share = relative_step(values) if values else 0.0
-        if share > math.log1p(found.design.equivalence) * SHARE_OF_MARGIN:
+        if share > math.log1p(design.equivalence) * SHARE_OF_MARGIN:
             step = f"{step_of(values):.3g} {found.measure.unit}"
             alike = len(set(values)) == 1
             share_of = f"all are {step}" if alike else f"steps of {step}, {share * 100:.1f}% of the figure"
             yield f"{share_of}, at size {size:,}"
 
 
-def _checks(found: Findings) -> Iterator[Caution]:
+def _checks(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:
     if isinstance(found.a_a, AaCheck) and found.a_a.state == "note":
         yield Caution(
             "aa_note",
@@ -170,7 +158,7 @@ def _checks(found: Findings) -> Iterator[Caution]:
                 yield Caution(
                     name,
                     f"{moved} {unit} ({p_words(slope.p)}).",
-                    f"{_against_drift(found.design)} Check what changed on the host.",
+                    f"{_against_drift(design)} Check what changed on the host.",
                 )
     if isinstance(found.sentinel, Drift):
         slopes = (found.sentinel.between_blocks, found.sentinel.within_blocks)
@@ -180,7 +168,7 @@ def _checks(found: Findings) -> Iterator[Caution]:
                 "The sentinel, a query that no arm should change, drifted during the run.",
                 "The host itself was not steady: check its load and power policy, then repeat.",
             )
-    first = found.first
+    first = found.first_iteration
     if not isinstance(first, FirstIteration):
         return
     behind = math.expm1(worsening(math.log(first.ratio), found.measure.better)) * 100
@@ -196,15 +184,15 @@ def _moved(measure: Measure) -> str:
     return "Times" if measure.unit == "ms" else f"{measure.name[:1].upper()}{measure.name[1:]}"
 
 
-def _spread(found: Findings) -> Iterator[Caution]:
-    one = found.design.replicate
-    if found.differing:
+def _spread(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:
+    one = found.replicate
+    if found.differing_sizes:
         yield Caution(
             "size_apart",
-            differing_sizes_sentence(found.differing, found.design.size_word),
+            differing_sizes_sentence(found.differing_sizes, design.size_word),
             "Report each size: the overall verdict averages them.",
         )
-    apart = [flag.label for flag in found.comparison.gates if flag.testable and flag.apart]
+    apart = [flag.label for flag in found.gate if flag.testable and flag.apart]
     if apart:
         yield Caution(
             "variance_gate",
@@ -212,18 +200,19 @@ def _spread(found: Findings) -> Iterator[Caution]:
             "Every comparison rests on its own paired error. Look for what disturbed it, or plan more "
             "blocks in a new run.",
         )
-    held = [item.arm for item in found.arms if item.verdict.look and _held_by_gate(found, item)]
-    if held:
+    own = [item for item in found.arms if item.contrast.rests_on_pairs and not item.verdict.withheld]
+    held = [item.arm for item in own if item.verdict.look and item.verdict.label is Label.UNDECIDED]
+    if held and found.gate:  # a single arm has its own pairs whatever the gate says
         yield Caution(
             "held_by_gate",
             f"Undecided on its own pairs: {', '.join(held)}. Some column varied more than the others, so the "
             "pooled error was not used.",
             "Look for what disturbed that column, or declare a larger max_blocks in a new run.",
         )
-    if found.comparison.odd:
+    if found.odd_cells:
         cells = [
             f"{cell.label} in block {cell.block} ({math.expm1(cell.residual) * 100:+.1f}%)"
-            for cell in found.comparison.odd
+            for cell in found.odd_cells
         ]
         yield Caution(
             "odd_cells",
@@ -247,12 +236,6 @@ def _spread(found: Findings) -> Iterator[Caution]:
             f"Secondary methods disagree with the verdict for {', '.join(said)}.",
             f"Look at the {plural(one)} of that arm; more blocks will settle it.",
         )
-
-
-def _held_by_gate(found: Findings, arm: ArmResult) -> bool:
-    """A single arm has its own pairs whatever the gate says."""
-    undecided = arm.verdict.label is Label.UNDECIDED and not arm.verdict.withheld
-    return bool(found.comparison.gates) and undecided and arm.contrast.rests_on_pairs
 
 
 def _against_drift(design: AnalysisDesign) -> str:

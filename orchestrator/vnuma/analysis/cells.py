@@ -150,7 +150,8 @@ def collect_grouped(
     found = _figures(groups, measure)
     records = {(cell.label, cell.block): cell for cell in cells if cell.vm == vm}
     begun = {cell.block for cell in records.values() if cell.outcome not in NOT_BEGUN}
-    unplanned = _unplanned(design, {label for label, _ in records})
+    planned = {label for label, _ in records}
+    unplanned = frozenset(item.label for item in design.columns if planned and item.label not in planned)
     boots: list[Boot] = []
     missing: list[Missing] = []
     for block in sorted(begun):
@@ -169,8 +170,11 @@ def collect_grouped(
                 watched = statistics.median(record.sentinel_ms) if record.sentinel_ms else None
                 boots.append(Boot(column.label, column.arm, block, record.position, values, watched))
     skipped = [cell for cell in records.values() if cell.outcome == "skipped"]
+    # The reference is in every block that runs: without it, a block was given up as a whole.
     given_up = {
-        cell.block: cell.reason for cell in skipped if cell.block not in begun and _ends(cell, design)
+        cell.block: cell.reason
+        for cell in skipped
+        if cell.block not in begun and cell.arm == design.reference
     }
     not_begun = set(range(1, design.blocks + 1)) - begun - given_up.keys()
     waiting = min((cell.block for cell in missing if cell.to_run), default=len(begun) + 1)
@@ -187,16 +191,6 @@ def collect_grouped(
             for label in {cell.label for cell in skipped}
         },
     )
-
-
-def _ends(cell: CellRecord, design: AnalysisDesign) -> bool:
-    """Whether its block was given up as a whole: the reference is in every block that runs."""
-    return cell.arm == design.reference
-
-
-def _unplanned(design: AnalysisDesign, planned: set[str]) -> frozenset[str]:
-    """Columns without a cell where others have some; empty before anything was planned."""
-    return frozenset(column.label for column in design.columns if planned and column.label not in planned)
 
 
 def grid(boots: Iterable[Boot], labels: Sequence[str], value: Callable[[Boot], float]) -> Grid:
@@ -223,14 +217,11 @@ def grouped(samples: Iterable[Sample], vm: str, form: str) -> Groups:
         if sample.vm == vm and sample.form == form and not sample.warmup and sample.outcome == "measured":
             found[sample.label, sample.block, sample.size].append(sample)
     for (label, block, _), mine in found.items():
-        mine.sort(key=_iteration)
+        mine.sort(key=attrgetter("iteration"))
         for one, next_one in pairwise(mine):
             if one.iteration == next_one.iteration:
                 raise ValueError(f"two samples for {label}, block {block}, iteration {one.iteration}")
     return found
-
-
-_iteration = attrgetter("iteration")
 
 
 def _figures(groups: Groups, measure: Measure) -> dict[Place, list[float]]:

@@ -223,15 +223,14 @@ def check_first_iteration(boots: Sequence[Boot], better: Better = "lower") -> Fi
     usable = [boot for boot in boots if all(len(times) >= 2 and min(times) > 0 for times in boot.iterations)]
     if len(usable) < 3:
         return NotEvaluated("needs 3 cells with at least 2 timed iterations")
-    scores = [_score(boot) for boot in usable]
+    scores = [
+        statistics.fmean(
+            math.log(times[0]) - math.log(statistics.median(times[1:])) for times in boot.iterations
+        )
+        for boot in usable
+    ]
     mean, df = statistics.fmean(scores), len(scores) - 1
     t = t_ratio(mean, own_se(scores))
     slow = worsening(t, better)
     p = (0.0 if slow > 0 else 1.0) if math.isinf(slow) else t_upper(slow, df)
     return FirstIteration(math.exp(mean), df, finite(t), p, p < ALARM)
-
-
-def _score(boot: Boot) -> float:
-    return statistics.fmean(
-        math.log(times[0]) - math.log(statistics.median(times[1:])) for times in boot.iterations
-    )

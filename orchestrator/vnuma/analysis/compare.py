@@ -158,8 +158,9 @@ def compare(
     full = fit(grid)
     family = sum(label in grid.labels for label in arms)
     flags = gate(full) if family > 1 else ()
-    spare = _untestable(flags, present)
-    if spare:
+    mine = [flag for flag in flags if flag.label in present]
+    spare = next((flag.label for flag in mine if not flag.testable), None)
+    if spare and any(flag.testable for flag in mine):  # the other column has enough cells for the gate
         return compare(
             grid.without(spare), [label for label in present if label != spare], arms, alpha, rounding, looks
         )
@@ -169,14 +170,6 @@ def compare(
         for label, arm in arms.items()
     )
     return replace(result, contrasts=contrasts)
-
-
-def _untestable(flags: Sequence[GateFlag], reference: Sequence[str]) -> str | None:
-    """A column of the reference with too few cells for the gate, while another has enough."""
-    mine = [flag for flag in flags if flag.label in reference]
-    if not any(flag.testable for flag in mine):
-        return None
-    return next((flag.label for flag in mine if not flag.testable), None)
 
 
 def paired_differences(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, ...]:
@@ -204,13 +197,16 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     own = comparison.flagged(label) or any(comparison.flagged(other) for other in reference)
     # Both columns of the reference are one arm: if rounded alike, they count as one.
     rounded = 2 * comparison.rounding.variance(full.ms or 0.0)
-    error: _Error | None
+    inference = None
     if own and len(d) >= 2:
-        estimate, error = statistics.fmean(d), _own(full, d, label, reference, rounded)
+        estimate, (se, df) = statistics.fmean(d), own_error(full, d, label, reference)
+        se = math.hypot(se, math.sqrt(rounded))
+        inference = _inferred(comparison, estimate, "own", se, df, family, len(d))
     else:
         estimate, factor = against(full, label, reference)
-        error = None if own else _pooled(factor, full, rounded)
-    inference = None if error is None else _inferred(comparison, estimate, error, family, len(d))
+        if not own and full.ms is not None:
+            se = math.sqrt(full.ms * factor + rounded)
+            inference = _inferred(comparison, estimate, "pooled", se, full.df, family, len(d))
     return Contrast(
         arm,
         label,
@@ -244,57 +240,29 @@ def _prediction(
     return Interval.around(estimate, width)
 
 
-@dataclass(frozen=True)
-class _Error:
-    """A standard error on the ln scale, and where it comes from."""
-
-    basis: Basis
-    se: float
-    df: float
-
-
-def _pooled(factor: float, full: Fit, rounded: float) -> _Error | None:
-    """From the pooled residual mean square."""
-    if full.ms is None:
-        return None
-    return _Error("pooled", math.sqrt(full.ms * factor + rounded), full.df)
-
-
-def _own(full: Fit, d: Sequence[float], label: str, reference: Sequence[str], rounded: float) -> _Error:
-    """From the arm's own differences, at least two."""
-    se, df = own_error(full, d, label, reference)
-    return _Error("own", math.hypot(se, math.sqrt(rounded)), df)
-
-
 def _inferred(
-    comparison: Comparison, estimate: float, error: _Error, family: int, pairs: int
+    comparison: Comparison, estimate: float, basis: Basis, se: float, df: float, family: int, pairs: int
 ) -> Inference | None:
-    """Intervals of a repeated look; else Dunnett's on the pooled error, a paired t with Bonferroni on the
-    arm's own.
+    """Intervals of a repeated look, at Student's quantiles at its levels (Jennison & Turnbull 2000, section
+    11.3); else Dunnett's on the pooled error, a paired t with Bonferroni on the arm's own.
     """
     if comparison.looks is not None:
-        return _repeated(comparison.looks, estimate, error, pairs)
+        at = comparison.looks.levels_at(pairs)
+        if at is None:
+            return None
+        main, wide = (t_quantile(1 - level / 2, df) for level in at)
+        return _inference(estimate, basis, se, df, None, main, wide, None)
     alpha = comparison.alpha
-    if error.basis == "own":
-        return bonferroni(estimate, error.se, error.df, family, alpha)
-    rho = 1.0 / (1 + len(comparison.reference))
-    return simultaneous(estimate, error.se, error.df, family, rho, alpha)
+    if basis == "own":
+        return bonferroni(estimate, se, df, family, alpha)
+    return simultaneous(estimate, se, df, family, 1.0 / (1 + len(comparison.reference)), alpha)
 
 
 def simultaneous(estimate: float, se: float, df: float, family: int, rho: float, alpha: float) -> Inference:
     """Dunnett's intervals for `family` contrasts of correlation `rho` with a pooled error."""
     main, wide = (dunnett_constant(level, family, df, rho) for level in (alpha, 2 * alpha))
     p = dunnett_p(t_ratio(estimate, se), family, df, rho)
-    return _inference(estimate, _Error("pooled", se, df), p, (main, wide), t_quantile(1 - alpha / 2, df))
-
-
-def _repeated(looks: RepeatedLooks, estimate: float, error: _Error, pairs: int) -> Inference | None:
-    """Student's quantiles at the look's levels (Jennison & Turnbull 2000, section 11.3)."""
-    at = looks.levels_at(pairs)
-    if at is None:
-        return None
-    main, wide = (t_quantile(1 - level / 2, error.df) for level in at)
-    return _inference(estimate, error, None, (main, wide), None)
+    return _inference(estimate, "pooled", se, df, p, main, wide, t_quantile(1 - alpha / 2, df))
 
 
 def bonferroni(estimate: float, se: float, df: float, family: int, alpha: float) -> Inference:
@@ -303,7 +271,7 @@ def bonferroni(estimate: float, se: float, df: float, family: int, alpha: float)
     main = t_quantile(1 - alpha / (2 * family), df)
     wide = t_quantile(1 - alpha / family, df)
     p = 0.0 if math.isinf(t) else min(1.0, family * t_two_sided(t, df))
-    return _inference(estimate, _Error("own", se, df), p, (main, wide), t_quantile(1 - alpha / 2, df))
+    return _inference(estimate, "own", se, df, p, main, wide, t_quantile(1 - alpha / 2, df))
 
 
 def own_error(full: Fit, d: Sequence[float], label: str, reference: Sequence[str]) -> tuple[float, float]:
@@ -334,14 +302,19 @@ def finite(t: float) -> float | None:
 
 
 def _inference(
-    estimate: float, error: _Error, p: float | None, constants: tuple[float, float], alone: float | None
+    estimate: float,
+    basis: Basis,
+    se: float,
+    df: float,
+    p: float | None,
+    main: float,
+    wide: float,
+    alone: float | None,
 ) -> Inference:
-    main, wide = constants
-    se = error.se
     return Inference(
-        basis=error.basis,
+        basis=basis,
         se=se,
-        df=error.df,
+        df=df,
         t=finite(t_ratio(estimate, se)),
         adjusted_p=p,
         constant=main,

@@ -28,23 +28,22 @@ _OPPOSITE = {Label.SLOWER: Label.FASTER, Label.FASTER: Label.SLOWER}
 
 def without_opposed(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[ArmResult, ...]:
     """The arms; one that is slower at a size and faster at another, or overall, has no overall verdict."""
-    return tuple(_undecided_if_opposed(arm, sizes) for arm in arms)
-
-
-def _undecided_if_opposed(arm: ArmResult, sizes: Sequence[SizeResult]) -> ArmResult:
-    said = {item.verdict.label for size in sizes for item in size.arms if item.arm == arm.arm}
-    if not any(_OPPOSITE.get(word) in {*said, arm.verdict.label} for word in said):
-        return arm
-    opposed = replace(
-        arm.verdict,
-        label=Label.UNDECIDED,
-        withheld=Withheld.SIZES_OPPOSED,
-        beyond_margin=False,
-        detectable=False,
-        rank_supports=None,
-        blocks_needed=None,
-    )
-    return replace(arm, verdict=opposed)
+    found = []
+    for arm in arms:
+        said = {item.verdict.label for size in sizes for item in size.arms if item.arm == arm.arm}
+        if any(_OPPOSITE.get(word) in {*said, arm.verdict.label} for word in said):
+            verdict = replace(
+                arm.verdict,
+                label=Label.UNDECIDED,
+                withheld=Withheld.SIZES_OPPOSED,
+                beyond_margin=False,
+                detectable=False,
+                rank_supports=None,
+                blocks_needed=None,
+            )
+            arm = replace(arm, verdict=verdict)
+        found.append(arm)
+    return tuple(found)
 
 
 def differing_sizes(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[DifferingSize, ...]:

@@ -77,15 +77,14 @@ def growth(
     """Interpret one contrast of slope scores."""
     scale = 100 * math.log(2)
     estimate, inference = contrast.log_ratio, contrast.inference
-    if estimate is None:
-        return Growth(contrast.arm, None, None, None, None, "too few boots", withheld, doubled)
-    if inference is None:
-        return Growth(contrast.arm, scale * estimate, None, None, None, "too few boots", withheld, doubled)
+    if estimate is None or inference is None:
+        points = None if estimate is None else scale * estimate
+        return Growth(contrast.arm, points, None, None, None, "too few boots", withheld, doubled)
     low, high = estimate - inference.half_width, estimate + inference.half_width
-    trend: Trend = _trend(low, high, better)
-    if withheld:
+    trend: Trend = "falls behind" if worsening(low, better) > 0 else "gains"
+    if withheld or (low <= ROUNDING and high >= -ROUNDING):
         trend = "undecided"
-    elif contrast.boots < MIN_BOOTS_FOR_VERDICT:
+    if not withheld and contrast.boots < MIN_BOOTS_FOR_VERDICT:
         trend = "too few boots"
     return Growth(
         contrast.arm,
@@ -97,12 +96,6 @@ def growth(
         withheld,
         doubled,
     )
-
-
-def _trend(low: float, high: float, better: Better) -> Trend:
-    if low <= ROUNDING and high >= -ROUNDING:
-        return "undecided"
-    return "falls behind" if worsening(low, better) > 0 else "gains"
 
 
 LOSS = 0.05
@@ -182,20 +175,14 @@ def losses(rates: Mapping[int, Mapping[Unit, float]]) -> tuple[Loss, ...]:
     `rates`: load -> unit -> its rate, above 0.
     """
     pairs = list(combinations(sorted(rates), 2))
-    return tuple(
-        _loss(load, smaller, d, ALPHA / len(pairs))
-        for smaller, load in pairs
-        if (d := _differences(rates[smaller], rates[load]))
-    )
-
-
-def _differences(smaller: Mapping[Unit, float], load: Mapping[Unit, float]) -> list[float]:
-    return [math.log(load[unit] / rate) for unit, rate in smaller.items() if unit in load]
-
-
-def _loss(load: int, smaller: int, d: Sequence[float], alpha: float) -> Loss:
-    mean = statistics.fmean(d)
-    high = None
-    if len(d) > 1:
-        high = math.exp(mean + t_quantile(1 - alpha, len(d) - 1) * own_se(d))
-    return Loss(load, smaller, math.exp(mean), high, len(d))
+    found = []
+    for smaller, load in pairs:
+        d = [
+            math.log(rates[load][unit] / rate) for unit, rate in rates[smaller].items() if unit in rates[load]
+        ]
+        if d:
+            mean, high = statistics.fmean(d), None
+            if len(d) > 1:
+                high = math.exp(mean + t_quantile(1 - ALPHA / len(pairs), len(d) - 1) * own_se(d))
+            found.append(Loss(load, smaller, math.exp(mean), high, len(d)))
+    return tuple(found)

@@ -93,33 +93,23 @@ def ratio_for_equivalence(layout: Layout) -> float:
     return float(np.quantile(_needed_for_equivalence(simulate_null(layout)), POWER))
 
 
-def blocks_to_detect(effect: float, sigma: float, arms: int, references: int) -> int | None:
-    """Fewest blocks, at least 6, that likely (80%) detect the effect; None beyond 200."""
-    return fewest_blocks(
-        math.log1p(effect) / sigma, lambda blocks: ratio_needed(Layout(arms, references, blocks))
-    )
-
-
-def blocks_for_equivalence(margin: float, sigma: float, arms: int, references: int) -> int | None:
-    """Fewest blocks, at least 6, that likely call an arm without effect equivalent; None beyond 200."""
-    return fewest_blocks(
-        math.log1p(margin) / sigma, lambda blocks: ratio_for_equivalence(Layout(arms, references, blocks))
-    )
-
-
 @lru_cache(maxsize=4096)
 def ratio_for_width(layout: Layout) -> float:
     """width/sigma that the widest of the 95% half-widths keeps with probability POWER; ln scale."""
     return float(np.quantile(simulate_null(layout).half_width_95.max(axis=1), POWER))
 
 
-def blocks_for_width(width: float, sigma: float, arms: int, references: int) -> int | None:
-    """Fewest blocks, at least 6, whose half-widths are likely (80%) all at most `width`; None beyond 200."""
+def blocks_for(
+    ratio: Callable[[Layout], float], size: float, sigma: float, arms: int, references: int
+) -> int | None:
+    """Fewest blocks, at least 6, at which `size` (a ratio minus 1) is likely (80%) enough; None beyond 200.
+
+    `ratio` says for what: an effect to detect (`ratio_needed`), a band of equivalence
+    (`ratio_for_equivalence`) or all half-widths (`ratio_for_width`). `sigma`: the SD of a cell.
+    """
     if sigma == 0:
         return FEWEST_BLOCKS
-    return fewest_blocks(
-        math.log1p(width) / sigma, lambda blocks: ratio_for_width(Layout(arms, references, blocks))
-    )
+    return fewest_blocks(math.log1p(size) / sigma, lambda blocks: ratio(Layout(arms, references, blocks)))
 
 
 def _needed_to_detect(null: Null) -> FloatArray:
@@ -234,8 +224,8 @@ def needed(design: AnalysisDesign, spread: Spread, effect: float) -> Needed:
     arms, references = len(design.compared), len(design.reference_labels)
     return Needed(
         spread,
-        blocks_to_detect(effect, spread.cell_sd, arms, references),
-        blocks_for_equivalence(design.equivalence, spread.cell_sd, arms, references),
+        blocks_for(ratio_needed, effect, spread.cell_sd, arms, references),
+        blocks_for(ratio_for_equivalence, design.equivalence, spread.cell_sd, arms, references),
     )
 
 
@@ -375,7 +365,7 @@ def allocate(design: AnalysisDesign, width: float, spread: tuple[float, float], 
     found = []
     for iterations in ITERATIONS:
         sigma = cell_sd(*spread, iterations, len(design.sizes))
-        blocks = blocks_for_width(width, sigma, arms, references) if arms else None
+        blocks = blocks_for(ratio_for_width, width, sigma, arms, references) if arms else None
         if blocks is not None:
             boots = blocks * len(design.columns)
             found.append(Allocation(iterations, blocks, boots, boots * costs.cell(iterations) / 3600))
@@ -471,14 +461,11 @@ class Scatter:
         error = self.error_of(arm)
         if error.own:
             return error.detectable_effect(arm.boots)
-        return replace(error, sd=error.sd * self._gaps_in(arm)).detectable_effect(self.blocks)
-
-    def _gaps_in(self, arm: Contrast) -> float:
-        """The arm's standard error divided by the one that complete blocks would have."""
         if arm.inference is None or not self.ms:
-            return 1.0
+            return error.detectable_effect(self.blocks)
         complete = self.ms * (1 + 1 / len(self.comparison.reference)) / self.blocks
-        return math.sqrt((arm.inference.se**2 - arm.rounded) / complete)
+        gaps = math.sqrt((arm.inference.se**2 - arm.rounded) / complete)
+        return replace(error, sd=error.sd * gaps).detectable_effect(self.blocks)
 
     @property
     def pooled(self) -> ArmError:
@@ -528,23 +515,14 @@ def with_blocks_needed(
     be withheld.
     """
     scatter = Scatter.of(comparison, noise)
-    if scatter is None:
-        return tuple(arms)
-    return tuple(
-        replace(arm, verdict=replace(arm.verdict, blocks_needed=_needed(scatter, arm, rules)))
-        if _is_open(arm, rules)
-        else arm
-        for arm in arms
-    )
-
-
-def _is_open(arm: ArmResult, rules: Rules) -> bool:
-    verdict = arm.verdict
-    undecided = verdict.label is Label.UNDECIDED and not verdict.withheld
-    odd = verdict.odd_boots or verdict.reference_odd_boots
-    return undecided and not odd and equivalence_withheld(arm.contrast, rules) is None
-
-
-def _needed(scatter: Scatter, arm: ArmResult, rules: Rules) -> int | None:
-    needed = scatter.error_of(arm.contrast).blocks_to_decide(math.log1p(rules.margin))
-    return needed if needed is not None and needed > scatter.blocks else None
+    found = []
+    for arm in arms:
+        verdict = arm.verdict
+        undecided = verdict.label is Label.UNDECIDED and not verdict.withheld
+        odd = verdict.odd_boots or verdict.reference_odd_boots
+        if scatter and undecided and not odd and equivalence_withheld(arm.contrast, rules) is None:
+            needed = scatter.error_of(arm.contrast).blocks_to_decide(math.log1p(rules.margin))
+            if needed is not None and needed > scatter.blocks:
+                arm = replace(arm, verdict=replace(verdict, blocks_needed=needed))
+        found.append(arm)
+    return tuple(found)

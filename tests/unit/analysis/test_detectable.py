@@ -12,7 +12,14 @@ from tests.unit.analysis.data import LABELS, analysed, columns_of, study_of
 from tools.calibration.sentences import named_blocks, said_to_detect
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
-from vnuma.analysis.planning import FEWEST_BLOCKS, ArmError, Scatter, blocks_for_equivalence, blocks_to_detect
+from vnuma.analysis.planning import (
+    FEWEST_BLOCKS,
+    ArmError,
+    Scatter,
+    blocks_for,
+    ratio_for_equivalence,
+    ratio_needed,
+)
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.variance import noise
@@ -79,7 +86,7 @@ def test_an_arm_with_missing_cells_detects_less() -> None:
 
 def test_the_blocks_cover_both_answers() -> None:
     """Of the pooled error: those of the harder of the two questions; without noise the fewest."""
-    needed = blocks_to_detect(0.01, 0.01, 4, 2), blocks_for_equivalence(0.01, 0.01, 4, 2)
+    needed = [blocks_for(ratio, 0.01, 0.01, 4, 2) for ratio in (ratio_needed, ratio_for_equivalence)]
 
     assert ArmError(0.01, False, 0.0, 4, 2).blocks_to_decide(BAND) == max(one or 0 for one in needed)
     assert ArmError(0.0, False, 0.0, 4, 2).blocks_to_decide(BAND) == FEWEST_BLOCKS

@@ -21,8 +21,7 @@ from vnuma.analysis.planning import (
     Spread,
     allocate,
     assumed_spreads,
-    blocks_for_equivalence,
-    blocks_to_detect,
+    blocks_for,
     detectable_by_pairs,
     detectable_effect,
     effects_in_turn,
@@ -145,9 +144,13 @@ def test_blocks_for_80_percent_are_the_published_ones(
     """Blocks for 0.5, 1, 2 and 3%: the published table, give or take one step of the simulation."""
     sigma = cell_sd(boot_sd, 0.005, 3)
     for references, published in ((1, without), (2, with_a_a)):
-        found = [blocks_to_detect(effect, sigma, 4, references) for effect in (0.005, 0.01, 0.02, 0.03)]
+        found = [
+            blocks_for(ratio_needed, effect, sigma, 4, references) for effect in (0.005, 0.01, 0.02, 0.03)
+        ]
         assert found == pytest.approx(published, rel=0.08)
-    found_equivalent = [blocks_for_equivalence(0.01, sigma, 4, references) for references in (1, 2)]
+    found_equivalent = [
+        blocks_for(ratio_for_equivalence, 0.01, sigma, 4, references) for references in (1, 2)
+    ]
     assert found_equivalent == pytest.approx(equivalent, rel=0.08)
 
 
