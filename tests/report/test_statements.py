@@ -78,7 +78,7 @@ def test_what_preflight_found_is_said_once_where_it_belongs(loaded: Load) -> Non
     ((vm, found),) = run.primary
 
     assert {item.rule for item in limit_statements(run, vm, found) if item.rule} == {"Q06"}
-    assert {item.id for item in warnings_of(run, vm, found)} & {"Q01", "Q06", "P24"} == {"P24"}
+    assert {item.id for _, item in warnings_of(run, vm, found)} & {"Q01", "Q06", "P24"} == {"P24"}
 
 
 @pytest.mark.parametrize(

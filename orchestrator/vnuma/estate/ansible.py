@@ -367,11 +367,6 @@ _SHAPING = frozenset(
 """Options with which a task shapes a VM."""
 
 
-def shapes_a_vm(options: Variables) -> bool:
-    """Whether a task makes a VM or changes its hardware: not one that powers it on or renames it."""
-    return any(options.get(name) for name in _SHAPING)
-
-
 def _origin(module: str, options: Variables) -> Origin:
     """A new VM needs a guest_id (both modules demand it), unless a template has it."""
     if options.get("uuid") or options.get("moid"):
@@ -476,16 +471,10 @@ _MODULES = {
     "vmware.vmware.vm_advanced_settings": "keys",
 }
 _ROLES = {"vnuma.vnuma.vm_topology", "vm_topology"}
-_INCLUDES = {
-    prefix + name
-    for name in ("include_role", "import_role")
-    for prefix in ("", "ansible.builtin.", "ansible.legacy.")
-}
-_FILES = {
-    prefix + name
-    for name in ("include_tasks", "import_tasks")
-    for prefix in ("", "ansible.builtin.", "ansible.legacy.")
-}
+_INCLUDES, _FILES = (
+    {prefix + name for name in names for prefix in ("", "ansible.builtin.", "ansible.legacy.")}
+    for names in (("include_role", "import_role"), ("include_tasks", "import_tasks"))
+)
 _UNREAD_MODULES = frozenset(
     (
         *("vcenter_vm", "vcenter_vm_hardware", "vcenter_vm_hardware_cpu", "vcenter_vm_hardware_memory"),
@@ -569,10 +558,7 @@ class _TaskVms:
 
     def add_variables(self, host: str, variables: Variables, at: tuple[Path, int]) -> None:
         """Add a VM from its host's variables."""
-        if ARM in variables:
-            file, line = at
-            vm = self._vm(_name(variables, host), _Place(file, {}), line, 0)
-            self._arm(variables[ARM], {**variables, "inventory_hostname": host}, vm)
+        self._role({**variables, "inventory_hostname": host}, at[1], _Place(at[0], {}))
 
     def _of_play(self, play: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The variables of each host in host_vars next to the playbook; once without them, otherwise."""
@@ -623,7 +609,7 @@ class _TaskVms:
             name = str(named.get("role") or named.get("name"))
             if name in _ROLES:
                 variables = {**place.variables, **named, **mapping(named.get("vars"))}
-                self._role(variables, play, place)
+                self._role(variables, line_of(play), place)
             else:
                 self._unread("role", name)
         for key in _TASKS:
@@ -664,7 +650,7 @@ class _TaskVms:
         for key in _INCLUDES & task.keys():
             name = str(mapping(task[key]).get("name") or task[key])
             if name in _ROLES:
-                self._role(place.variables, task, place)
+                self._role(place.variables, line_of(task), place)
             else:
                 self._unread("role", name)
         for key in _FILES & task.keys():
@@ -705,22 +691,22 @@ class _TaskVms:
                 except (Unresolved, AttributeError) as error:
                     self.unseen.append(Unseen("vm", name, f"settings: {error}"))
             return
-        if not shapes_a_vm(options):
+        if not any(options.get(one) for one in _SHAPING):  # it powers a VM on, or renames it
             if name not in self.vms:
                 self.idle[name] = Unseen("vm", name, _NO_DESIGN)
             return
         vm = self._vm(name, place, line_of(task), place.end)
         vm_of_module(module, options, place.variables, vm)
 
-    def _role(self, variables: Variables, at: Mapping[str, Any], place: _Place) -> None:
-        if ARM in variables:
-            host = str(variables.get("inventory_hostname") or "vm_topology")
-            vm = self._vm(_name(variables, host), place, line_of(at), place.end)
-            self._arm(variables[ARM], variables, vm)
-
-    def _arm(self, arm: object, variables: Variables, vm: TaskVm) -> None:
+    def _role(self, variables: Variables, line: int, place: _Place) -> None:
+        """The VM of the role's variables, if they have an arm."""
+        if ARM not in variables:
+            return
+        named, host = variables.get("vnuma_vm"), str(variables.get("inventory_hostname") or "vm_topology")
+        known = isinstance(named, str) and "{" not in named
+        vm = self._vm(str(named) if known else host, place, line, place.end)
         try:
-            vm_of_arm(arm, variables, vm)
+            vm_of_arm(variables[ARM], variables, vm)
         except Unresolved as error:
             del self.vms[vm.name]
             self.unseen.append(Unseen("vm", vm.name, f"vm_topology_arm: {error}"))
@@ -749,11 +735,6 @@ class _Place:
     end: int = 0
     depth: int = 0
     """How many files of tasks include one another."""
-
-
-def _name(variables: Variables, host: str) -> str:
-    name = variables.get("vnuma_vm")
-    return str(name) if isinstance(name, str) and "{" not in name else host
 
 
 def _name_of(options: Mapping[str, Any], variables: Variables) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vnuma.checks.facts import DEFAULTS, EXTRA_CONFIG
+from vnuma.checks.facts import DEFAULTS, EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm.estate import Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError, reading
@@ -19,13 +19,11 @@ from vnuma.estate.design_vm import (
     SIZE,
     TYPES,
     DesignedVm,
-    UnreadableVm,
     estate_of_designs,
+    json_in,
     mapping,
     mappings,
-    undetermined_hardware,
 )
-from vnuma.words import bounded_input
 
 _MOST_BYTES = 128_000_000
 _HEAD = 4096
@@ -44,24 +42,19 @@ def is_api_json(path: Path) -> bool:
 def read_api_json(path: Path) -> Estate:
     """The VMs of the file. Raises InputError for another file."""
     try:
-        with reading(path), path.open("rb") as file:
-            document = bounded_input.read_json(file.read(_MOST_BYTES + 1), most_bytes=_MOST_BYTES)
+        document = json_in(path, _MOST_BYTES)
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}.", fix=KINDS) from error
     found = list(_virtual_machines(_lowered(document)))
     if not found:
         raise InputError(f"{path} is JSON, but describes no VM.", fix=KINDS)
-    designs, unread = list[DesignedVm](), list[Unseen]()
+    designs = []
     for number, vm in enumerate(found, start=1):
         config = mapping(vm.get("config"))
         name = str(vm.get("name") or config.get("name") or f"VM {number}")
-        if config.get("template") is True:
-            continue
-        try:
+        if config.get("template") is not True:
             designs.append(_designed(name, str(config.get("instanceUuid") or name), config))
-        except UnreadableVm as error:
-            unread.append(Unseen("vm", name, str(error)))
-    return estate_of_designs(path, "api", "vSphere API as JSON", designs, unread)
+    return estate_of_designs(path, "api", "vSphere API as JSON", designs)
 
 
 KINDS = (
@@ -106,8 +99,8 @@ def _of_properties(changes: list[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _designed(name: str, address: str, config: Mapping[str, Any]) -> DesignedVm:
-    """The VM of a VirtualMachineConfigInfo. Raises UnreadableVm."""
+def _designed(name: str, address: str, config: Mapping[str, Any]) -> DesignedVm | Unseen:
+    """The VM of a VirtualMachineConfigInfo, or why it cannot be read."""
     whole = "changeVersion" in config
     version = re.fullmatch(r"vmx-([0-9]{1,2})", str(config.get("version")), re.ASCII)
     hardware = int(version[1]) if version else None
@@ -121,12 +114,14 @@ def _designed(name: str, address: str, config: Mapping[str, Any]) -> DesignedVm:
             settings[setting] = spec.unset
         elif spec.kind in TYPES and type(value) is not TYPES[spec.kind]:
             if setting in SIZE:
-                raise UnreadableVm(f"{spec.path} is {str(value)[:20]!r}, not a number")
+                return Unseen("vm", name, f"{spec.path} is {str(value)[:20]!r}, not a number")
             absent[setting] = f"{spec.path} is {str(value)[:20]!r}, which is not a valid value"
         else:
             settings[setting] = _value(spec.kind, value)
     if missing := sorted(SIZE - {"numCoresPerSocket"} - settings.keys()):
-        raise UnreadableVm(f"the file does not show {' and '.join(missing)}")
+        return Unseen("vm", name, f"the file does not show {' and '.join(missing)}")
+    if hardware is None:
+        absent[HARDWARE] = _LEFT_OUT
     keys = {str(one.get("key")): str(one.get("value")) for one in mappings(config.get("extraConfig"))}
     settings |= {key: text for key, text in keys.items() if text and (is_governed(key) or is_evidence(key))}
     if "extraConfig" not in config:
@@ -144,7 +139,7 @@ def _designed(name: str, address: str, config: Mapping[str, Any]) -> DesignedVm:
         name=name,
         hardware=hardware,
         settings=settings,
-        absent={**absent, **undetermined_hardware(hardware, _LEFT_OUT)},
+        absent=absent,
         guest_id=str(config.get("guestId") or ""),
     )
 

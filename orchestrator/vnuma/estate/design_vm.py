@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from vnuma.checks.facts import HARDWARE
 from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKind, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_of_guest_id
 from vnuma.domain.vm.setting import Power, Settings, Value, ValueKind
 from vnuma.errors import InputError, reading
 from vnuma.logs.pasted import utf16_text
+from vnuma.words import bounded_input
 
 NEW_VM: Settings = {
     **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
@@ -47,10 +47,6 @@ def cpu_numbers(text: str) -> tuple[int, ...]:
 
 SIZE = frozenset({"numCPUs", "numCoresPerSocket", "memoryMB"})
 """A VM's size: if one of these is given but is not a number, the VM is not read."""
-
-
-class UnreadableVm(ValueError):
-    """A VM whose size is given but cannot be read; the message says why in a few words."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +110,15 @@ def estate_of_designs(
     path: Path,
     kind: SourceKind,
     product: str,
-    designed: Iterable[DesignedVm],
+    designed: Sequence[DesignedVm | Unseen],
     unseen: Iterable[Unseen] = (),
 ) -> Estate:
     """The VMs of one file; one that no machine can be is named instead of checked."""
-    vms, left, hosts = [], list(unseen), dict[str, HostFacts]()
+    vms, hosts = [], dict[str, HostFacts]()
+    left = [*unseen, *(one for one in designed if isinstance(one, Unseen))]
     for one in designed:
+        if isinstance(one, Unseen):
+            continue
         vm = one.facts(f"{kind}:{path.name}")
         why = next(implausible_vm(vm.facts), "")
         if why:
@@ -139,9 +138,10 @@ def estate_of_designs(
     )
 
 
-def undetermined_hardware(hardware: int | None, why: str) -> dict[str, str]:
-    """The reason for a hardware version that a design leaves open; empty where it has one."""
-    return {} if hardware is not None else {HARDWARE: why}
+def json_in(path: Path, most: int) -> Any:
+    """A JSON document of at most that size. Raises InputError for no file, ValueError for another content."""
+    with reading(path), path.open("rb") as file:
+        return bounded_input.read_json(file.read(most + 1), most_bytes=most)
 
 
 def bounded_bytes(path: Path, most: int, what: str) -> bytes:

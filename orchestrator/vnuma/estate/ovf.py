@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
+from vnuma.checks.facts import HARDWARE
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Estate, NotShown, Unseen
+from vnuma.domain.vm.estate import Declared, Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, is_governed
 from vnuma.errors import InputError, reading
 from vnuma.estate import design_vm
@@ -66,75 +66,71 @@ def read_ovf(path: Path) -> Estate:
     systems = [one for one in root.iter() if _name(one) == "VirtualSystem"]
     if not systems:
         raise InputError(f"{path} describes no VM.", fix="Name the .ovf of a VM or vApp.")
-    chosen = _default_configuration(root)
-    designs, unread = list[design_vm.DesignedVm](), list[Unseen]()
-    for one in systems:
-        try:
-            designs.append(replace(_designed(one, chosen), declared=design_vm.declared_at_start(path)))
-        except design_vm.UnreadableVm as error:
-            unread.append(Unseen("vm", _names(one)[1], str(error)))
-    return design_vm.estate_of_designs(path, "ovf", "OVF", designs, unread)
+    chosen, place = _default_configuration(root), design_vm.declared_at_start(path)
+    designs = [_designed(one, chosen, place) for one in systems]
+    return design_vm.estate_of_designs(path, "ovf", "OVF", designs)
 
 
-def _designed(system: ET.Element, configuration: str | None) -> design_vm.DesignedVm:
+def _designed(
+    system: ET.Element, configuration: str | None, place: Declared
+) -> design_vm.DesignedVm | Unseen:
+    """The VM, or why it cannot be read."""
+    name = _text(system, "Name")
+    address = _attribute(system, "id") or name or "vm"
     names = (*_CONFIG.values(), *(name for fields in _ALLOCATION.values() for name in fields.values()))
     settings: dict[str, Value] = {name: TYPED[name].unset for name in names}
     absent: dict[str, str] = dict.fromkeys((*_NO_FIELD, *VIRTUAL_NUMA_SETTINGS), _NOT_IN_OVF)
     for item in _items(system, configuration):
         kind = _text(item, "ResourceType")
         if kind in _ALLOCATION and _attribute(item, "bound") not in _RANGE:
-            settings |= _of_item(kind, item)
+            found = _of_item(kind, item)
+            if isinstance(found, str):
+                return Unseen("vm", name or address, found)
+            settings |= found
     if _number_of(settings, "memoryReservation") < _number_of(settings, "memoryMB"):
         # Locked to the maximum, the reservation is always all memory (VirtualMachineConfigSpec).
         settings["memoryReservationLockedToMax"] = False
         absent.pop("memoryReservationLockedToMax")
-    for name in {"numCPUs", "numCoresPerSocket", "memoryMB"} - settings.keys():
-        absent[name] = "the descriptor's hardware section does not give it"
+    for missing in design_vm.SIZE - settings.keys():
+        absent[missing] = "the descriptor's hardware section does not give it"
     for key, value in _pairs(system, "Config"):
         if key.lower() in _CONFIG:
             settings[_CONFIG[key.lower()]] = value.strip().lower() == "true"
         elif key.lower() == "virtualnuma.corespernumanode" and (size := _number(value)) is not None:
             settings |= {"coresPerNumaNode": size, "autoCoresPerNumaNode": size == 0}
-            for name in ("coresPerNumaNode", "autoCoresPerNumaNode"):
-                absent.pop(name, None)
+            for known in ("coresPerNumaNode", "autoCoresPerNumaNode"):
+                absent.pop(known, None)
     for key, value in _pairs(system, "ExtraConfig"):
         if is_governed(key):
             settings[key] = value
         elif key.lower() == "sched.cpu.latencysensitivity":
             settings["latencySensitivity"] = value.lower()
-    offered = _offered(system)
-    hardware = max(offered, default=None)
-    address, name = _names(system)
+    # The versions that the descriptor allows, of which the platform chooses (DSP0243, VirtualSystemType).
+    texts = [one.text or "" for one in system.iter() if _name(one) == "VirtualSystemType"]
+    offered = tuple(int(number) for text in texts for number in re.findall(r"vmx-([0-9]{1,2})\b", text))
+    if not offered:
+        absent[HARDWARE] = "the descriptor names no vmx- version"
     return design_vm.DesignedVm(
         address=address,
-        name=name,
-        hardware=hardware,
+        name=name or address,
+        hardware=max(offered, default=None),
         offered=offered,
         settings=settings,
-        absent={
-            **absent,
-            **design_vm.undetermined_hardware(hardware, "the descriptor names no vmx- version"),
-        },
+        absent=absent,
         guest_id=next(filter(None, (_attribute(one, "osType") for one in system.iter())), ""),
+        declared=place,
     )
 
 
-def _names(system: ET.Element) -> tuple[str, str]:
-    """Its identifier, and its name."""
-    name = _text(system, "Name")
-    address = _attribute(system, "id") or name or "vm"
-    return address, name or address
-
-
-def _of_item(kind: str, item: ET.Element) -> dict[str, Value]:
-    """An item of processors or memory as settings, in MHz and MB. Raises UnreadableVm."""
+def _of_item(kind: str, item: ET.Element) -> dict[str, Value] | str:
+    """An item of processors or memory as settings, in MHz and MB, or why it cannot be read."""
     found: dict[str, Value] = {}
     units = _text(item, "AllocationUnits")
     text = _text(item, "VirtualQuantity").strip()
     quantity = _number(text)
     if text and quantity is None:
         what = "processors" if kind == _CPU else "memory"
-        raise design_vm.UnreadableVm(f"the quantity of {what} is {text[:20]!r}, not a number")
+        return f"the quantity of {what} is {text[:20]!r}, not a number"
     if kind == _CPU:
         found["numCoresPerSocket"] = _number(_text(item, "CoresPerSocket")) or 1
     if quantity is not None:
@@ -173,14 +169,6 @@ def _pairs(system: ET.Element, tag: str) -> Iterator[tuple[str, str]]:
     for one in system.iter():
         if _name(one) == tag and _attribute(one, "key"):
             yield _attribute(one, "key"), _attribute(one, "value")
-
-
-def _offered(system: ET.Element) -> tuple[int, ...]:
-    """The hardware versions that the descriptor allows, of which the platform chooses (DSP0243,
-    VirtualSystemType).
-    """
-    texts = [one.text or "" for one in system.iter() if _name(one) == "VirtualSystemType"]
-    return tuple(int(number) for text in texts for number in re.findall(r"vmx-([0-9]{1,2})\b", text))
 
 
 def _factor(units: str, mega: int) -> float:

@@ -126,7 +126,7 @@ def read_rvtools(path: Path) -> Estate:
         product=f"RVTools {release}".strip(),
         version="",
         vms=tuple(vms),
-        clusters=tuple(hosts.with_memory(vms).clusters()),
+        clusters=tuple(hosts.clusters(vms)),
         unseen=(*unseen, *hosts.unseen, *lost),
     )
 
@@ -417,16 +417,14 @@ class Hosts:
             found[key[1]].append(key)
         return found
 
-    def with_memory(self, vms: Iterable[EstateVm]) -> Hosts:
-        """The hosts, with the memory of the VMs that run on them."""
-        running = running_memory(vms)
-        named = {name: replace(host, powered_on_mb=running[host.moid]) for name, host in self.by_name.items()}
-        return replace(self, by_name=named)
-
-    def clusters(self) -> Iterator[ClusterFacts]:
-        """Clusters with their hosts; a standalone host is a cluster of one."""
+    def clusters(self, vms: Iterable[EstateVm]) -> Iterator[ClusterFacts]:
+        """Clusters with their hosts, and the memory of the VMs that run on each; a standalone host is a
+        cluster of one.
+        """
         members: dict[tuple[str, str], list[HostFacts]] = defaultdict(list)
-        for host in self.by_name.values():
+        running = running_memory(vms)
+        for named in self.by_name.values():
+            host = replace(named, powered_on_mb=running[named.moid])
             cluster = self.cluster_names.get(host.moid)
             if cluster:
                 members[cluster].append(host)

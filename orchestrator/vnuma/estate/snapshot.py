@@ -13,8 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from vnuma import __version__
 from vnuma.domain.vm.estate import Estate
 from vnuma.errors import InputError, reading, writing
-from vnuma.estate.design_vm import implausible
-from vnuma.words import bounded_input
+from vnuma.estate.design_vm import implausible, json_in
 
 FORMAT = 1
 """Raised when a reader of the previous format would misunderstand the file; optional fields do not
@@ -71,8 +70,7 @@ def load(path: Path) -> tuple[Estate, ...]:
 def read_json(path: Path) -> Any:
     """A JSON file's content. Raises InputError."""
     try:
-        with reading(path), path.open("rb") as file:
-            return bounded_input.read_json(file.read(MOST_BYTES + 1), most_bytes=MOST_BYTES)
+        return json_in(path, MOST_BYTES)
     except ValueError as error:
         raise InputError(
             f"{path} is not a JSON document written by vnuma: {error}.",

@@ -19,7 +19,7 @@ from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
 from vnuma.checks.fix_as import ATTRIBUTES
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Declared, Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, is_evidence, is_governed
-from vnuma.errors import InputError, reading
+from vnuma.errors import InputError
 from vnuma.estate.api_json import KINDS
 from vnuma.estate.design_vm import (
     ACCEPTED_KEY,
@@ -30,12 +30,12 @@ from vnuma.estate.design_vm import (
     accepted_in,
     block_end,
     estate_of_designs,
+    json_in,
     mapping,
     mappings,
     relative_to_here,
 )
 from vnuma.estate.vmx import ignored_keys
-from vnuma.words import bounded_input
 
 RESOURCE = "vsphere_virtual_machine"
 
@@ -131,8 +131,7 @@ def _cause(error: ValueError) -> str:
 
 def _document(path: Path) -> Mapping[str, Any]:
     try:
-        with reading(path), path.open("rb") as file:
-            document = bounded_input.read_json(file.read(_MOST_BYTES + 1), most_bytes=_MOST_BYTES)
+        document = json_in(path, _MOST_BYTES)
     except ValueError as error:
         if path.suffix.lower() == ".tf":
             raise InputError(
@@ -211,7 +210,9 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
             absent[setting] = why
         else:
             settings[setting] = _DEFAULTS.get(setting, spec.unset) if value is None else value
-    _read_lock(settings)
+    # The provider applies memory_reservation_locked_to_max only where memory_reservation is the memory.
+    if settings.get("memoryReservationLockedToMax") and {"memoryMB", "memoryReservation"} <= settings.keys():
+        settings["memoryReservationLockedToMax"] = settings["memoryReservation"] == settings["memoryMB"]
     _read_topology(instance, settings, absent)
     _read_keys(instance, settings, absent)
     hardware = instance.values.get("hardware_version")
@@ -236,12 +237,6 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
             *((accepted,) if isinstance(accepted, str) and accepted else ()),
         ),
     )
-
-
-def _read_lock(settings: dict[str, Value]) -> None:
-    """The provider applies memory_reservation_locked_to_max only where memory_reservation is the memory."""
-    if settings.get("memoryReservationLockedToMax") and {"memoryMB", "memoryReservation"} <= settings.keys():
-        settings["memoryReservationLockedToMax"] = settings["memoryReservation"] == settings["memoryMB"]
 
 
 def _read_topology(instance: _Instance, settings: dict[str, Value], absent: dict[str, str]) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from vnuma.checks.facts import HARDWARE
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
 from vnuma.domain.vm.estate import Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import VIRTUAL_NUMA, Value, is_governed
@@ -95,27 +96,21 @@ def read_vmx(path: Path) -> Estate:
             f"{path} is not a .vmx file: it has neither numvcpus, memSize nor virtualHW.version.",
             fix="Copy the .vmx of a VM from its datastore.",
         )
+    vm = designed(path.stem, keys)
     if why := _twice(entries):
-        name = keys.get("displayname") or path.stem
-        return design_vm.estate_of_designs(
-            path, "vmx", "vmx file", [], [Unseen("vm", name, f"{path.name} has {why}")]
+        vm = Unseen("vm", keys.get("displayname") or path.stem, f"{path.name} has {why}")
+    if not isinstance(vm, Unseen):
+        lines = text.splitlines()
+        accepted = (
+            *design_vm.accepted_in(lines, 1, len(lines)),
+            *filter(None, [keys.get(design_vm.ACCEPTED_KEY)]),
         )
-    lines = text.splitlines()
-    accepted = (
-        *design_vm.accepted_in(lines, 1, len(lines)),
-        *filter(None, [keys.get(design_vm.ACCEPTED_KEY)]),
-    )
-    try:
-        vm = designed(path.stem, keys)
-    except design_vm.UnreadableVm as error:
-        unread = Unseen("vm", keys.get("displayname") or path.stem, str(error))
-        return design_vm.estate_of_designs(path, "vmx", "vmx file", [], [unread])
-    vm = replace(vm, declared=design_vm.declared_at_start(path), accepted=accepted)
+        vm = replace(vm, declared=design_vm.declared_at_start(path), accepted=accepted)
     return design_vm.estate_of_designs(path, "vmx", "vmx file", [vm])
 
 
-def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
-    """A VM from its lower-case keys; `name` if it has no displayName. Raises UnreadableVm."""
+def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm | Unseen:
+    """A VM from its lower-case keys, or why it cannot be read; `name` if it has no displayName."""
     settings: dict[str, Value] = {setting: default for setting, _, default in _KEYS.values()}
     absent: dict[str, str] = dict.fromkeys(VIRTUAL_NUMA_SETTINGS, _NOT_SHOWN)
     for key, (setting, read, _) in _KEYS.items():
@@ -127,7 +122,7 @@ def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
         except ValueError:
             wrong = f"{key} is {text[:20]!r}, which is not a valid value"
             if setting in design_vm.SIZE:
-                raise design_vm.UnreadableVm(wrong) from None
+                return Unseen("vm", keys.get("displayname") or name, wrong)
             settings.pop(setting, None)
             absent[setting] = wrong
     size = keys.get(_NODE_SIZE, "").strip()
@@ -141,12 +136,14 @@ def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
     settings |= {"autoCoresPerSocket": automatic}
     settings["numCoresPerSocket"] = settings["numCoresPerSocket"] or int(not automatic)
     del absent["autoCoresPerSocket"]
+    if hardware is None:
+        absent[HARDWARE] = "the file has no virtualHW.version"
     return design_vm.DesignedVm(
         address=name,
         name=keys.get("displayname") or name,
         hardware=hardware,
         settings=settings,
-        absent={**absent, **design_vm.undetermined_hardware(hardware, "the file has no virtualHW.version")},
+        absent=absent,
         guest_id=keys.get("guestos", ""),
     )
 

@@ -9,6 +9,7 @@ from vnuma.domain.topology.evidence import sizes_words
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import hardware_version_of
 from vnuma.domain.topology.topology import partial_socket
+from vnuma.domain.vm.estate import Unseen
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.errors import InputError
 from vnuma.estate.vmx import designed
@@ -50,6 +51,8 @@ def against_prediction(log: VmwareLog, host: HostFacts) -> str:
     if log.vpds is None:
         return ""
     vm = designed("the VM", log.settings)
+    if isinstance(vm, Unseen):
+        return f"It is not compared with a prediction: {vm.why}."
     why = partial_socket(vm.settings)
     if "numvcpus" not in log.settings or why:
         return f"It is not compared with a prediction: {why or 'the text has no DICT lines of the settings'}."

@@ -26,26 +26,15 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve, curves
 from vnuma.report.model.words import (
     boots_words,
-    difference_words,
+    differences_words,
     direction,
     faster_side,
     named,
-    places,
     verdict_kind,
 )
 from vnuma.words.percent import percent_text
 
 _HEIGHT, _MIDDLE, _HOLLOW, _GAP = 26, 13, 21, 8
-_PATHS = {
-    "circle": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z",
-    "square": "M-4.5-4.5h9v9h-9Z",
-    "diamond": "M0-6L6 0L0 6L-6 0Z",
-    "triangle-up": "M0-5.5L5.5 4.5H-5.5Z",
-    "triangle-down": "M0 5.5L5.5-4.5H-5.5Z",
-    "cross": "M-2-5.5h4v3.5h3.5v4h-3.5v3.5h-4v-3.5h-3.5v-4h3.5Z",
-    "triangle-right": "M5.5 0L-4.5 5.5V-5.5Z",
-    "triangle-left": "M-5.5 0L4.5 5.5V-5.5Z",
-}
 
 
 Judged = tuple[str, Verdict]
@@ -179,8 +168,8 @@ def _rows(
 ) -> tuple[PlotRow, ...]:
     """The reference, then each arm; `published` differences are in percent."""
     rows = [PlotRow(reference, "reference", _svg("plot reference", _HEIGHT, _base(scale) + _at(scale, 0.0)))]
-    digits = places([verdict.interval for _, verdict in judged], scale.margin)
-    for number, ((arm, verdict), decimals) in enumerate(zip(judged, digits, strict=True), start=1):
+    labels = differences_words([verdict for _, verdict in judged])
+    for number, ((arm, verdict), label) in enumerate(zip(judged, labels, strict=True), start=1):
         drawn = _base(scale)
         if verdict.ratio is not None and verdict.interval is not None:
             ends = (verdict.interval.low, verdict.interval.high)
@@ -188,19 +177,23 @@ def _rows(
         if verdict.ratio is not None:
             drawn += _at(scale, percent(verdict.ratio), number)
         if arm in published:
-            drawn += _mark(scale.at(published[arm]), _HOLLOW, _PATHS["diamond"], "hollow")
+            drawn += _mark(scale.at(published[arm]), _HOLLOW, SHAPES["diamond"], "hollow")
         plot = _svg(f"plot {escape(verdict_kind(verdict))}", _HEIGHT, drawn)
-        rows.append(PlotRow(arm, difference_words(verdict, decimals), plot))
+        rows.append(PlotRow(arm, label, plot))
     return tuple(rows)
 
 
 def _base(scale: _Scale) -> str:
-    return _band(scale) + _line("zero", scale.at(0), scale.at(0), upright=True)
+    """The equivalence band, and the line of no difference."""
+    low, high = ((1 / (1 + scale.margin) - 1) * 100, scale.margin * 100)
+    width = (high - low) / (scale.high - scale.low) * 100
+    band = f'<rect class="band" x="{scale.at(low)}" y="0" width="{width:.2f}%" height="{_HEIGHT}"/>'
+    return band + _line("zero", scale.at(0), scale.at(0), upright=True)
 
 
 def _at(scale: _Scale, difference: float, number: int = 0) -> str:
     """The mark of an arm, whose number gives its shape."""
-    return _mark(scale.at(difference), _MIDDLE, _PATHS[SHAPES[number % len(SHAPES)]], "mark")
+    return _mark(scale.at(difference), _MIDDLE, [*SHAPES.values()][number % len(SHAPES)], "mark")
 
 
 def _axis(scale: _Scale) -> Markup:
@@ -213,12 +206,6 @@ def _axis(scale: _Scale) -> Markup:
 
 def _svg(classes: str, height: int, inner: str) -> Markup:
     return Markup(f'<svg class="{classes}" width="100%" height="{height}" aria-hidden="true">{inner}</svg>')
-
-
-def _band(scale: _Scale) -> str:
-    low, high = ((1 / (1 + scale.margin) - 1) * 100, scale.margin * 100)
-    width = (high - low) / (scale.high - scale.low) * 100
-    return f'<rect class="band" x="{scale.at(low)}" y="0" width="{width:.2f}%" height="{_HEIGHT}"/>'
 
 
 def _line(kind: str, left: str, right: str, *, upright: bool = False) -> str:
@@ -301,12 +288,8 @@ def _chart(found: list[Curve], key: str, width: int, of: str) -> svg.Figure:
     ]
     own_legends = {"legend": {"shape": "independent", "strokeDash": "independent"}}
     chart = {"layer": layers, "resolve": own_legends, "width": width, "height": 240}
-    title = f"{unit} by {over}, form {form}"
-    words = f"{of}. " + " ".join(_point_texts(found))
-    return svg.draw(chart, key=key, title=title, words=words)
-
-
-def _point_texts(found: Iterable[Curve]) -> Iterator[str]:
+    title, words = f"{unit} by {over}, form {form}", f"{of}."
     for curve in found:
         points = ", ".join(f"{rate:,.4g} at {load:,}" for load, rate in curve.found.points)
-        yield f"{curve.at}: {points}."
+        words += f" {curve.at}: {points}."
+    return svg.draw(chart, key=key, title=title, words=words)

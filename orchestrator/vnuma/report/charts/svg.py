@@ -17,13 +17,8 @@ from vnuma.words.plain_text import escaped
 _DRAWER = IsolatedModule(__name__, seconds=60)
 
 
-def chart_as_svg(specification: Any, version: str) -> str:
-    """A Vega-Lite chart as an SVG document. Raises IsolationError, as all functions here."""
-    return str(_DRAWER.call("_chart_as_svg", specification, version))
-
-
 def svg_as_png(svg: str) -> bytes:
-    """PNG at twice its size in pixels."""
+    """PNG at twice its size in pixels. Raises IsolationError, as `svg_as_pdf`."""
     return b64decode(_DRAWER.call("_svg_as_png", svg))
 
 
@@ -32,8 +27,8 @@ def svg_as_pdf(svg: str) -> bytes:
     return b64decode(_DRAWER.call("_svg_as_pdf", svg))
 
 
-def _chart_as_svg(specification: Any, version: str) -> str:
-    return vl_convert.vegalite_to_svg(specification, vl_version=version)
+def _chart_as_svg(specification: Any) -> str:
+    return vl_convert.vegalite_to_svg(specification, vl_version=VEGA_LITE)
 
 
 def _svg_as_png(svg: str) -> str:
@@ -47,14 +42,7 @@ def _svg_as_pdf(svg: str) -> str:
 # Placeholder colours for the page's own, so that a chart follows light and dark mode.
 INK, MUTED, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
 OURS, LESS = "#050505", "#060606"
-_VARIABLES = {
-    INK: "ink",
-    MUTED: "muted",
-    GRID: "grid",
-    BAND: "band",
-    OURS: "ours",
-    LESS: "less",
-}
+_VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", BAND: "band", OURS: "ours", LESS: "less"}
 FONT = "system-ui, sans-serif"
 _WHY = 60
 """Most letters of a reason, which is shown in a chart's place."""
@@ -67,17 +55,17 @@ Spec = dict[str, Any]
 
 Rows = list[dict[str, object]]
 
-SHAPES = (
-    "circle",
-    "square",
-    "diamond",
-    "triangle-up",
-    "triangle-down",
-    "cross",
-    "triangle-right",
-    "triangle-left",
-)
-
+SHAPES = {
+    "circle": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z",
+    "square": "M-4.5-4.5h9v9h-9Z",
+    "diamond": "M0-6L6 0L0 6L-6 0Z",
+    "triangle-up": "M0-5.5L5.5 4.5H-5.5Z",
+    "triangle-down": "M0 5.5L5.5-4.5H-5.5Z",
+    "cross": "M-2-5.5h4v3.5h3.5v4h-3.5v3.5h-4v-3.5h-3.5v-4h3.5Z",
+    "triangle-right": "M5.5 0L-4.5 5.5V-5.5Z",
+    "triangle-left": "M-5.5 0L4.5 5.5V-5.5Z",
+}
+"""The marks of arms in their order: Vega-Lite's name, and the path."""
 
 LETTER = 7
 """Width of a letter in pixels, with room to spare, since the reader's font differs."""
@@ -111,7 +99,7 @@ def until(field: str) -> Spec:
 
 def shape_of(field: str, names: Sequence[str], legend: Spec | None = None) -> Spec:
     """One shape per name, the same in every chart."""
-    shapes = [SHAPES[index % len(SHAPES)] for index in range(len(names))]
+    shapes = [[*SHAPES][index % len(SHAPES)] for index in range(len(names))]
     return name_of(field, scale={"domain": list(names), "range": shapes}, legend=legend)
 
 
@@ -128,7 +116,7 @@ def draw(chart: Spec, *, key: str, title: str, words: str) -> Figure:
     """Draw a chart, or say why not. `key` makes the ids of its title and description unique in the page."""
     specification = _printable({**chart, "config": _config(), "background": None})
     try:
-        drawn = chart_as_svg(specification, VEGA_LITE)
+        drawn = str(_DRAWER.call("_chart_as_svg", specification))
     except IsolationError as error:
         drawn = _not_drawn(str(error))
     return Figure(inline(drawn, key, title, words), title, words)

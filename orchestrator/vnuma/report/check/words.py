@@ -11,7 +11,6 @@ from vnuma.checks.result import CheckedVm, CheckResult, Outlook, Since
 from vnuma.checks.rule import Rule, Severity
 from vnuma.domain.vm.change import Author, value_words
 from vnuma.domain.vm.estate import Declared
-from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import AUTOMATIC, Value
 from vnuma.words.plain_text import counted
 
@@ -115,21 +114,13 @@ def taken_over_words(result: CheckResult) -> list[str]:
 
 def coverage_words(result: CheckResult) -> list[str]:
     """For each source, how many rules could be evaluated on at least one VM, or could with a host."""
-    return [
-        f"{source}: {count} of {result.every_rule} rules evaluated{_assumed(result, source)}"
-        f"{_with_host(result, source)}"
-        for source, count in result.coverage.items()
-    ]
-
-
-def _assumed(result: CheckResult, source: str) -> str:
-    number = result.assumed_rules.get(source)
-    return f", {number} with assumed defaults" if number else ""
-
-
-def _with_host(result: CheckResult, source: str) -> str:
-    added = result.host_adds.get(source)
-    return f"; --host-nodes adds {added}, --cluster more" if added else ""
+    found = []
+    for source, count in result.coverage.items():
+        assumed, added = result.assumed_rules.get(source), result.host_adds.get(source)
+        words = f"{source}: {count} of {result.every_rule} rules evaluated"
+        words += f", {assumed} with assumed defaults" if assumed else ""
+        found.append(words + (f"; --host-nodes adds {added}, --cluster more" if added else ""))
+    return found
 
 
 def mixed_words(result: CheckResult, rule: str) -> str:
@@ -169,24 +160,15 @@ _MISSING = "The VM is only in the design"
 
 @dataclass(frozen=True)
 class DriftRow:
-    """One VM that is not as designed; `facts` is None for one that is only in the design."""
+    """One VM that is not as designed; `key` and `path` are the name of one that is only in the design."""
 
     name: str
+    key: str
+    path: str
     title: str
     observed: str
     design: str
-    facts: VmFacts | None = None
     declared: Declared | None = None
-
-    @property
-    def key(self) -> str:
-        """What identifies the VM."""
-        return self.facts.key if self.facts else self.name
-
-    @property
-    def path(self) -> str:
-        """The inventory path; the name of a VM that does not exist."""
-        return self.facts.path if self.facts else self.name
 
 
 def drift_rows(drift: Drift | None) -> Iterator[DriftRow]:
@@ -194,10 +176,11 @@ def drift_rows(drift: Drift | None) -> Iterator[DriftRow]:
     if drift is None:
         return
     for vm in drift.vms:
-        words = (f"{difference_words(one)}; {author_words(one)}" for one in vm.differences)
-        yield DriftRow(vm.facts.name, DRIFT_RULE.title, "; ".join(words), vm.design, vm.facts, vm.declared)
+        words = "; ".join(f"{difference_words(one)}; {author_words(one)}" for one in vm.differences)
+        it = vm.facts
+        yield DriftRow(it.name, it.key, it.path, DRIFT_RULE.title, words, vm.design, vm.declared)
     for one in drift.only_design:
-        yield DriftRow(one.name, _MISSING, "", one.where)
+        yield DriftRow(one.name, one.name, one.name, _MISSING, "", one.where)
 
 
 def drift_headline(drift: Drift) -> str:

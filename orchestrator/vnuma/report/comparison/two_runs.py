@@ -17,11 +17,10 @@ from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.stopping import FIRST_LOOK
 from vnuma.analysis.verdict import Label, Rules, Verdict, Withheld, rules_for
-from vnuma.analysis.wording import decimals, limits, signed
 from vnuma.errors import InputError, UsageError
 from vnuma.report.model.configuration import configuration
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import direction, verdict_words
+from vnuma.report.model.words import differences_words, direction, verdict_words
 from vnuma.store.rows import Vm
 from vnuma.words.plain_text import counted, filled, listed
 from vnuma.words.provenance import banner
@@ -443,24 +442,14 @@ def gap_words(gap: Verdict | None, condition: Condition | None) -> str:
 
 def judged_words(verdict: Verdict, condition: Condition | None) -> str:
     """A verdict, and the condition's result."""
-    return f"{verdict_words(verdict)}{_judged(verdict, condition)}"
-
-
-def _judged(verdict: Verdict, condition: Condition | None) -> str:
     state = condition.of(verdict) if condition else "not met"
-    return {"met": f"; FAILS {condition}", "not met": "", "not evaluated": f"; {condition} not evaluated"}[
-        state
-    ]
+    more = {"met": f"; FAILS {condition}", "not met": "", "not evaluated": f"; {condition} not evaluated"}
+    return f"{verdict_words(verdict)}{more[state]}"
 
 
 def estimate_words(verdict: Verdict) -> str:
     """An estimate with its interval."""
-    if verdict.ratio is None:
-        return "not known"
-    if verdict.interval is None:
-        return signed(verdict.ratio)
-    places = decimals([verdict.interval], verdict.margin)
-    return f"{signed(verdict.ratio, places)} ({limits(verdict.interval, places)})"
+    return "not known" if verdict.ratio is None else differences_words([verdict])[0]
 
 
 def states(found: Comparison, condition: Condition) -> Iterator[tuple[Pair, Change, State]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from vnuma.report.model.executions import of_vm
@@ -30,15 +29,6 @@ _STAGES = {
 """The stages of a cell in order, with their display names."""
 
 
-@dataclass(frozen=True)
-class SettingRow:
-    """One setting of a VM: before the run, the arms' values, and its text without unit."""
-
-    name: str
-    before: str
-    during: str
-
-
 def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
     """Groups of (name, value) for each part that the target has, each value with its unit."""
     needs, shapes = loaded.study.workload.needs, loaded.study.shapes
@@ -56,18 +46,15 @@ def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
     return [*shown, ("Product and study", _product(loaded))]
 
 
-def settings_rows(loaded: LoadedRun, vm: Vm) -> list[SettingRow]:
-    """Every setting that the run changed on this VM: its first value, and those during the run."""
+def settings_rows(loaded: LoadedRun, vm: Vm) -> list[tuple[str, str, str]]:
+    """Every setting that the run changed on this VM: its name, its first value, and those during the run."""
     before: dict[str, object] = {}
     during: dict[str, dict[str, None]] = {}
     for attempt in loaded.attempts_of(vm):
         for edit in attempt.change if isinstance(attempt.change, list) else []:
             before.setdefault(edit["setting"], edit["before"])
             during.setdefault(edit["setting"], {})[shown(edit["after"])] = None
-    return [
-        SettingRow(name, shown(before.get(name)), "; ".join(values))
-        for name, values in sorted(during.items())
-    ]
+    return [(name, shown(before.get(name)), "; ".join(values)) for name, values in sorted(during.items())]
 
 
 def shown(value: object) -> str:

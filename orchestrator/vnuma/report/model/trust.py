@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from vnuma.analysis.checks import NOT_RUN, AaCheck, ControlCheck, Drift, Slope
 from vnuma.analysis.records import NotEvaluated
-from vnuma.analysis.result import Analysis
+from vnuma.analysis.result import Analysis, Caution
 from vnuma.analysis.table import FigureRow
 from vnuma.analysis.wording import a_a_sentence, percent_up
 from vnuma.domain.study.order import SCOPE, Declared, declaration, deviations
@@ -23,7 +23,7 @@ from vnuma.report.model.executions import of_vm
 from vnuma.report.model.guest import PASSES, left_out
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
-from vnuma.store.rows import Attempt, Fact, Outcome, Vm
+from vnuma.store.rows import Attempt, Outcome, Vm
 from vnuma.words.plain_text import counted, filled, listed
 from vnuma.words.provenance import why_no_hardware
 from vnuma.workloads.call_volume.settings import BUSIEST, OTHER_SCHEDULERS, is_saturated
@@ -31,43 +31,21 @@ from vnuma.workloads.call_volume.settings import BUSIEST, OTHER_SCHEDULERS, is_s
 MEANS = "More vCPUs answer no more calls than this one can take in."
 
 
-@dataclass(frozen=True)
-class Saturated:
-    """An arm's busy scheduler and the others' mean, in percent, from `since` up to `size`."""
-
-    form: str
-    arm: str
-    since: int
-    size: int
-    busiest: float
-    others: float
-
-    def words(self, size_word: str) -> str:
-        """`16-way from 8 connections (98%, the others 7%)`."""
-        return (
-            f"{self.arm} from {self.since} {size_word} ({self.busiest:.0f}%, the others {self.others:.0f}%)"
-        )
-
-
-def saturated(loaded: LoadedRun, vm: str) -> list[Saturated]:
-    """Every arm and form with such a CPU, with the figures of its largest size."""
+def saturation_sentences(loaded: LoadedRun, vm: str) -> Iterator[str]:
+    """A sentence for each form with such a CPU: `noop: one CPU was saturated in 16-way from 8 connections
+    (98%, the others 7%).`, with the figures of the largest size.
+    """
     mine = [row for row in loaded.result.figures if row.vm == vm]
-    found = []
     for form, rows in groupby(mine, key=lambda row: row.form):
         known = {(row.metric.name, row.size): row for row in rows}
+        said = []
         for arm in loaded.study.labels:
-            loads = list(_loads(known, arm))
-            if loads:
-                size, busiest, others = loads[-1]
-                found.append(Saturated(form, arm, loads[0][0], size, busiest, others))
-    return found
-
-
-def saturation_sentences(loaded: LoadedRun, vm: str) -> Iterator[str]:
-    """A sentence for each form: `noop: one CPU was saturated in 16-way from 8 connections (98%, ...).`"""
-    word = loaded.result.design.size_word
-    for form, arms in groupby(saturated(loaded, vm), key=lambda one: one.form):
-        yield f"{form}: one CPU was saturated in {'; '.join(arm.words(word) for arm in arms)}."
+            if loads := list(_loads(known, arm)):
+                since, (_, busiest, others) = loads[0][0], loads[-1]
+                word = loaded.result.design.size_word
+                said.append(f"{arm} from {since} {word} ({busiest:.0f}%, the others {others:.0f}%)")
+        if said:
+            yield f"{form}: one CPU was saturated in {'; '.join(said)}."
 
 
 def saturation_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
@@ -272,14 +250,10 @@ def plan_check(loaded: LoadedRun) -> PlanCheck:
         return PlanCheck(None, (), ())
     declared = Declared(plan, sha256)
     now = declaration(loaded.study, loaded.study_sha256, declared.earlier_runs)
-    differs = (*deviations(declared, now), *_late(loaded, facts), *_short(loaded))
-    return PlanCheck(sha256, differs, declared.earlier_runs)
-
-
-def _late(loaded: LoadedRun, facts: list[Fact]) -> Iterator[str]:
     begun = min((attempt.started_at for attempt in loaded.attempts), default=None)
-    if begun is not None and max(fact.at for fact in facts) > begun:
-        yield "it was stored after the first boot"
+    late = begun is not None and max(fact.at for fact in facts) > begun
+    differs = [*deviations(declared, now), *(["it was stored after the first boot"] if late else [])]
+    return PlanCheck(sha256, (*differs, *_short(loaded)), declared.earlier_runs)
 
 
 def _short(loaded: LoadedRun) -> Iterator[str]:
@@ -298,50 +272,23 @@ def limits_the_result(finding: Mapping[str, str]) -> bool:
     return finding["id"].startswith(("Q", "T04"))
 
 
-@dataclass(frozen=True)
-class Warning_:
-    """One warning with its next step."""
-
-    id: str
-    severity: str
-    what: str
-    advice: str
-
-    @property
-    def lead(self) -> str:
-        """Its topic."""
-        return lead(self.what)[0]
-
-    @property
-    def rest(self) -> str:
-        """The rest of its text."""
-        return lead(self.what)[1]
-
-
-def warnings_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:
-    """The analysis' cautions, then preflight's and the run's findings; worst first in each.
+def warnings_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[tuple[str, Caution]]:
+    """Each with its severity: the analysis' cautions, then preflight's and the run's findings; worst first.
 
     Findings of preflight that limit the result are in `limits` instead.
     """
-    warnings = [Warning_(item.id, "warn", item.what, item.advice) for item in analysis.cautions]
+    yield from (("warn", item) for item in analysis.cautions)
     every = loaded.vm_facts(vm, "preflight").values()
-    findings = [finding for finding in every if not limits_the_result(finding)]
     rank = ["block", "warn", "info"]
-    findings.sort(key=lambda item: rank.index(item["severity"]))
-    warnings += [
-        Warning_(item["id"], item["severity"], item["what"], item.get("fix") or "") for item in findings
-    ]
-    warnings += [
-        Warning_(key, "warn", str(value), "See docs and the log of the run.")
-        for key, value in loaded.vm_facts(vm, "warning").items()
-    ]
-    busy = [ready for ready in loaded.attempt_facts(vm, "boot", "ready").values() if _busy(ready)]
+    for item in sorted(every, key=lambda item: rank.index(item["severity"])):
+        if not limits_the_result(item):
+            yield item["severity"], Caution(item["id"], item["what"], item.get("fix") or "")
+    for key, value in loaded.vm_facts(vm, "warning").items():
+        yield "warn", Caution(key, str(value), "See docs and the log of the run.")
+    busy = sum(map(_busy, loaded.attempt_facts(vm, "boot", "ready").values()))
     if busy:
-        what = f"{len(busy)} boots were measured although the guest did not become quiet."
-        warnings.append(
-            Warning_("busy_guest", "warn", what, "Raise quiet.timeout_s, or find what is running there.")
-        )
-    return warnings
+        what = f"{busy} boots were measured although the guest did not become quiet."
+        yield "warn", Caution("busy_guest", what, "Raise quiet.timeout_s, or find what is running there.")
 
 
 def _busy(ready: object) -> bool:
@@ -381,7 +328,10 @@ def limit_statements(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Stat
         *_passes(loaded, vm),
         *_progress(loaded, analysis),
         *_workload(loaded, vm, analysis),
-        *_saturated(loaded, vm),
+        *(
+            Statement("limits it", "One CPU is the limit.", f"{sentence} {MEANS}")
+            for sentence in saturation_sentences(loaded, vm.name)
+        ),
         *_same_nodes(loaded.study, topologies_of(loaded, vm)),
         _a_a(loaded, analysis),
         _control(analysis),
@@ -456,17 +406,12 @@ def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
     The same join without sending its rows shows more than wait statistics: filling a packet is the server's
     CPU time, and only a client that is too slow shows up as a wait.
     """
-    share = next(
-        (
-            item.of(NETWORK_WAIT)
-            for item in loaded.waits
-            if (item.vm, item.form) == (analysis.vm, analysis.form)
-        ),
-        None,
-    )
+    mine = [item for item in loaded.waits if (item.vm, item.form) == (analysis.vm, analysis.form)]
+    share = mine[0].of(NETWORK_WAIT) if mine else None
     waited = "" if share is None else f"; waiting for the network ({NETWORK_WAIT}) was {share * 100:.0f}%"
-    server = _without_rows(loaded, analysis)
-    if server is None:
+    streams = (loaded.study.workload.name, analysis.form) == ("cross_join", "client") and analysis.points
+    server = loaded.result.analysis(analysis.vm, "server", analysis.metric) if streams else None
+    if server is None or not server.points:
         if share is None or share < _MOSTLY:
             return None
         spent = f"{share * 100:.0f}% of the elapsed time of form {analysis.form}"
@@ -481,20 +426,6 @@ def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
         f"client ({loaded.study.reference}, {at}){waited}. Read the server form too."
     )
     return Statement("limits it", "Most of the time went into sending rows.", text)
-
-
-def _without_rows(loaded: LoadedRun, analysis: Analysis) -> Analysis | None:
-    """The cross join of a streaming form, measured without sending its rows; None without one."""
-    if (loaded.study.workload.name, analysis.form) != ("cross_join", "client") or not analysis.points:
-        return None
-    server = loaded.result.analysis(analysis.vm, "server", analysis.metric)
-    return server if server is not None and server.points else None
-
-
-def _saturated(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
-    """A single saturated CPU, by arm and form."""
-    for sentence in saturation_sentences(loaded, vm.name):
-        yield Statement("limits it", "One CPU is the limit.", f"{sentence} {MEANS}")
 
 
 def _same_nodes(study: Study, arms: list[ArmTopology]) -> Iterator[Statement]:
@@ -544,7 +475,8 @@ def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
         return Statement("alarm", "Order and drift.", text)
     blocks = counted(analysis.blocks, "block")
     order = ORDER_WORDS[design.order].removeprefix("in ")
-    words = f"{blocks} in {order} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
+    drift = drift_words(analysis.drift)
+    words = f"{blocks} in {order} (seed {loaded.run.seed}); {drift[:1].lower()}{drift[1:]}"
     kind = _alarming(analysis.drift)
     return Statement(kind, "Times drifted." if kind == "limits it" else "Order and drift.", words)
 
@@ -611,7 +543,3 @@ def _restored(vm: Vm) -> Statement:
     return Statement(
         "not run", "Restored.", f"{vm.name} is still under study by this run, which restores it at its end."
     )
-
-
-def _lower(text: str) -> str:
-    return f"{text[:1].lower()}{text[1:]}"

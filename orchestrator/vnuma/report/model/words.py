@@ -67,6 +67,12 @@ def difference_words(verdict: Verdict, decimals: int) -> str:
     return f"{difference} ({limits(verdict.interval, decimals)})" if verdict.interval else difference
 
 
+def differences_words(verdicts: Sequence[Verdict]) -> list[str]:
+    """The same of a row, with the decimals that tell its intervals apart."""
+    decimals = places([one.interval for one in verdicts], verdicts[0].margin) if verdicts else []
+    return [difference_words(one, shown) for one, shown in zip(verdicts, decimals, strict=True)]
+
+
 def places(intervals: Iterable[Interval | None], margin: float) -> list[int]:
     """Decimals for each interval of a row, more if one needs them or two would look the same."""
     shown = list(intervals)
@@ -151,7 +157,11 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     hidden = unseen_states([arm.verdict for arm in analysis.arms])
     pieces += [(f" {hidden}", False)] if hidden else []
     if analysis.ended_by and loaded.study.design.stop == "decided":
-        pieces.append((f" {_boots_used(loaded, analysis)}", False))
+        # As in "Decided after 27 of at most 48 boots."; ended, where some arm has no verdict.
+        most = loaded.result.design.blocks * _columns(loaded, analysis)
+        ended = "Ended" if undecided(analysis.arms) else "Decided"
+        used = f"{len(analysis.points)} of at most {most} {plural(analysis.replicate)}"
+        pieces.append((f" {ended} after {used}.", False))
     needed = max((arm.verdict.blocks_needed or 0 for arm in arms), default=0)
     pieces += (
         [(f" {counted(needed, 'block')}: {_effort(loaded, analysis, needed)}.", False)] if needed else []
@@ -174,12 +184,6 @@ def _effort(loaded: LoadedRun, analysis: Analysis, blocks: int) -> str:
     took = [(one.ended_at - one.started_at).total_seconds() for one in valid if one.ended_at]
     boots = blocks * _columns(loaded, analysis)
     return effort_words(loaded.study, boots, boots * statistics.median(took))
-
-
-def _boots_used(loaded: LoadedRun, analysis: Analysis) -> str:
-    """As in "Decided after 27 of at most 48 boots."; ended, where some arm has no verdict."""
-    most = f"at most {loaded.result.design.blocks * _columns(loaded, analysis)} {plural(analysis.replicate)}"
-    return f"{'Ended' if undecided(analysis.arms) else 'Decided'} after {len(analysis.points)} of {most}."
 
 
 def answer_words(loaded: LoadedRun, analysis: Analysis) -> str:
@@ -238,12 +242,13 @@ def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
         return []
     verdicts = {arm.arm: arm.verdict for arm in analysis.arms}
     use: list[tuple[str, bool]] = [("Use ", False), (listed(names, "or"), True)]
+    margin = percent_text(analysis.margin)
     if names == (reference,):
-        return [*use, (f": {_ahead(analysis)}" if undecided(analysis.arms) else ":", False)]
+        ahead = f" no arm is more than {margin} ahead of it." if undecided(analysis.arms) else ""
+        return [*use, (f":{ahead}", False)]
     if _equivalent_to(analysis, reference):
         which = "the two are " if len(names) == 2 else f"to {reference} the others are "
         return [*use, (f": {which}", False), (headline(verdicts[names[1]]), True), (".", False)]
-    margin = percent_text(analysis.margin)
     if len(names) > 1:
         which = "neither" if len(names) == 2 else "none"
         return [*use, (f": {which} is more than {margin} behind the best.", False)]
@@ -255,10 +260,6 @@ def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
         else f"it is not more than {margin} behind the best"
     )
     return [*use, (f": {why}.", False)]
-
-
-def _ahead(analysis: Analysis) -> str:
-    return f"no arm is more than {percent_text(analysis.margin)} ahead of it."
 
 
 def _not_yet(arms: Sequence[ArmResult]) -> list[tuple[str, bool]]:

@@ -31,11 +31,11 @@ from vnuma.report.model.trust import attempt_words, limit_statements, repeated, 
 from vnuma.report.model.words import (
     answer,
     boots_words,
-    difference_words,
+    differences_words,
     direction,
     faster_side,
+    lead,
     named,
-    places,
     verdict_kind,
     verdict_words,
 )
@@ -181,7 +181,9 @@ def _rest(loaded: LoadedRun, key: str, vm: Vm, analysis: Analysis, **_first: obj
         "scaling_charts": list(zip(*scaling, strict=True)),
         "figures": [table for _, table in named_figures(loaded, vm.name)],
         "verified": verified(loaded, vm),
-        "warnings": list(warnings_of(loaded, vm, analysis)),
+        "warnings": [
+            (lead(item.what), severity, item) for severity, item in warnings_of(loaded, vm, analysis)
+        ],
         "not_counted": [(attempt_words(one), repeated(loaded, one)) for one in loaded.not_counted(vm)],
         "missing": [
             f"{item.label} in block {item.block}: {item.outcome}"
@@ -205,17 +207,12 @@ def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> 
     rows = [
         VerdictRow(reference, "reference", "", "reference", "reference", "0", drawn.get(reference, nothing))
     ]
-    margins = places([arm.verdict.interval for arm in analysis.arms], analysis.margin)
-    for arm, decimals in zip(analysis.arms, margins, strict=True):
-        verdict = arm.verdict
-        kind = verdict_kind(verdict)
+    verdicts = [arm.verdict for arm in analysis.arms]
+    for arm, verdict, difference in zip(analysis.arms, verdicts, differences_words(verdicts), strict=True):
+        kind, plot = verdict_kind(verdict), drawn.get(arm.arm, nothing)
         symbol = "" if verdict.withheld else verdict_symbol(verdict)
-        difference, plot = difference_words(verdict, decimals), drawn.get(arm.arm, nothing)
-        rows.append(
-            VerdictRow(
-                arm.arm, kind, symbol, kind.replace("-", " "), verdict_words(verdict), difference, plot
-            )
-        )
+        short, words = kind.replace("-", " "), verdict_words(verdict)
+        rows.append(VerdictRow(arm.arm, kind, symbol, short, words, difference, plot))
     return rows
 
 

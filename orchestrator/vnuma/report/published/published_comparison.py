@@ -141,10 +141,10 @@ def published_rows(analysis: Analysis, study: Study) -> list[PublishedRow]:
             for table, sizes in zip(analysis.table, analysis.sizes, strict=True)
             for row in (
                 *_at_size(analysis, study, table, sizes.arms, figures.get(table.size, {})),
-                *_ratios_at(analysis, study, table, sizes.arms, at_sizes.get(table.size, {})),
+                *_ratios(analysis, study, table, sizes.arms, at_sizes.get(table.size, {})),
             )
         ),
-        *_over_sizes(analysis, study, published.ratios.get(analysis.form, {})),
+        *_ratios(analysis, study, None, analysis.arms, published.ratios.get(analysis.form, {})),
     ]
 
 
@@ -183,41 +183,29 @@ def _at_size(
             )
 
 
-def _ratios_at(
+def _ratios(
     analysis: Analysis,
     study: Study,
-    table: TableRow,
+    table: TableRow | None,
     arms: Sequence[ArmResult],
     ratios: Mapping[str, float],
 ) -> Iterator[PublishedRow]:
+    """Where only ratios were published: at the table's size, or over all sizes."""
     theirs = to_reference(ratios, study.reference)
-    ours = {cell.arm: cell.median for cell in table.cells}
+    ours = {cell.arm: cell.median for cell in table.cells} if table else {}
     for arm in arms:
         if arm.arm in theirs:
-            yield _ratio_row(analysis, table.size, arm, ours.get(arm.arm), theirs[arm.arm])
-
-
-def _over_sizes(analysis: Analysis, study: Study, ratios: Mapping[str, float]) -> Iterator[PublishedRow]:
-    theirs = to_reference(ratios, study.reference)
-    for arm in analysis.arms:
-        if arm.arm in theirs:
-            yield _ratio_row(analysis, None, arm, None, theirs[arm.arm])
-
-
-def _ratio_row(
-    analysis: Analysis, size: int | None, arm: ArmResult, ours: float | None, ratio: float
-) -> PublishedRow:
-    return PublishedRow(
-        form=analysis.form,
-        size=size,
-        arm=arm.arm,
-        unit=analysis.measure.unit,
-        replicate=analysis.replicate,
-        theirs=None,
-        ours=ours,
-        their_ratio=ratio,
-        verdict=arm.verdict,
-    )
+            yield PublishedRow(
+                form=analysis.form,
+                size=table.size if table else None,
+                arm=arm.arm,
+                unit=analysis.measure.unit,
+                replicate=analysis.replicate,
+                theirs=None,
+                ours=ours.get(arm.arm),
+                their_ratio=theirs[arm.arm],
+                verdict=arm.verdict,
+            )
 
 
 def published_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from vnuma.errors import InputError
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun, load_run
-from vnuma.report.model.words import difference_words, places
+from vnuma.report.model.words import differences_words
 from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Vm
@@ -49,12 +49,8 @@ def _name(run: LoadedRun) -> str:
 
 
 def _differences(run: LoadedRun, vm: Vm) -> Mapping[str, str]:
-    analysis = run.primary_of(vm)
-    decimals = places([arm.verdict.interval for arm in analysis.arms], analysis.margin)
-    return {
-        arm.arm: difference_words(arm.verdict, shown)
-        for arm, shown in zip(analysis.arms, decimals, strict=True)
-    }
+    arms = run.primary_of(vm).arms
+    return dict(zip([arm.arm for arm in arms], differences_words([arm.verdict for arm in arms]), strict=True))
 
 
 def _surroundings(run: LoadedRun, vm: Vm) -> tuple[str, ...]:
