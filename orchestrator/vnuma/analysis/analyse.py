@@ -27,7 +27,7 @@ from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slo
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.planning import detectable, with_blocks_needed
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
-from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
+from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeResult
 from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.stopping import FIRST_LOOK, DecidedLook, RepeatedLooks, StopDecision, stop_on_precision
 from vnuma.analysis.table import figure_rows, table_row
@@ -185,7 +185,6 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         table=tuple(table_row(i, cells.boots, design, item.contrasts) for i, item in enumerate(by_size)),
         arms=arms,
         sizes=sizes,
-        largest_gaps=_largest_gaps(design, by_size),
         differing_sizes=differing_sizes(arms, sizes),
         growth=_growth(cells, design, rules),
         a_a=a_a,
@@ -197,7 +196,6 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         odd_cells=comparison.odd,
         bimodality=bimodality(full) if full else nothing,
         noise=spread,
-        ms=full.ms if full else None,
         df=full.df if full else 0,
         detectable_effect=NotEvaluated("each arm leaves when it is decided")
         if repeated
@@ -293,19 +291,6 @@ def _arms(
         for item in comparison.contrasts
         for verdict in [decide(item, rules, alpha)]
     )
-
-
-def _largest_gaps(design: AnalysisDesign, by_size: Sequence[Comparison]) -> tuple[SizeGap, ...]:
-    gaps: list[SizeGap] = []
-    for index, column in enumerate(design.compared):
-        known = [
-            (abs(item.contrasts[index].log_ratio or 0.0), size, item.contrasts[index].ratio)
-            for size, item in zip(design.sizes, by_size, strict=True)
-        ]
-        _, size, ratio = max(known, key=lambda entry: entry[0])
-        if ratio is not None:
-            gaps.append(SizeGap(column.arm, size, ratio))
-    return tuple(gaps)
 
 
 def _growth(cells: Cells, design: AnalysisDesign, rules: Rules) -> tuple[Growth, ...] | NotEvaluated:

@@ -35,15 +35,6 @@ class SizeResult:
 
 
 @dataclass(frozen=True)
-class SizeGap:
-    """The size at which an arm differs most from the reference, and the ratio there."""
-
-    arm: str
-    size: int
-    ratio: float
-
-
-@dataclass(frozen=True)
 class DifferingSize:
     """A size at which an arm's verdict differs from the overall one."""
 
@@ -85,7 +76,7 @@ class Analysis:
 
     `blocks` counts blocks with at least one analysed cell. `at_declared_end`: no declared cell is yet to run.
     `ended_by` is the stopping rule's reason, or "". `withheld` is the reason at the top when no verdict may
-    be given. `ms`, `df` and `noise` are of the all-sizes fit. `replicate`: what a point is.
+    be given. `df` and `noise` are of the all-sizes fit. `replicate`: what a point is.
     """
 
     vm: str
@@ -103,7 +94,6 @@ class Analysis:
     table: tuple[TableRow, ...]
     arms: tuple[ArmResult, ...]
     sizes: tuple[SizeResult, ...]
-    largest_gaps: tuple[SizeGap, ...]
     differing_sizes: tuple[DifferingSize, ...]
     growth: tuple[Growth, ...] | NotEvaluated
     a_a: AaCheck | NotEvaluated
@@ -115,7 +105,6 @@ class Analysis:
     odd_cells: tuple[OddCell, ...]
     bimodality: Bimodality | NotEvaluated
     noise: Noise
-    ms: float | None
     df: int
     detectable_effect: float | NotEvaluated
     withheld: Withheld | None
@@ -131,6 +120,12 @@ class Analysis:
     def metric(self) -> Key:
         """The field of the raw data that was analysed."""
         return self.measure.key
+
+    def largest_gap(self, arm: str) -> tuple[int, float] | None:
+        """The size at which an arm differs most from the reference, and the ratio there; None without any."""
+        found = [(size.size, item.contrast) for size in self.sizes for item in size.arms if item.arm == arm]
+        size, contrast = max(found, key=lambda entry: abs(entry[1].log_ratio or 0.0))
+        return None if contrast.ratio is None else (size, contrast.ratio)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from vnuma.analysis.cells import Boot
-from vnuma.analysis.compare import Contrast, Interval
+from vnuma.analysis.compare import Contrast
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample
 from vnuma.domain.workloads.metric import Metric
 
@@ -18,9 +18,9 @@ class TableCell:
     """One arm at one size. The reference's columns are merged: twice the boots with A/A.
 
     `low` to `high` is the range of boot medians, which covers the median boot with probability `coverage` = 1
-    - 2^(1-n); `mad` is the median distance from the median (not scaled). `ratio` and `interval` are the
-    within-block comparison at this size, at the level of the sizes together (1 - 0.05/S), and `difference` is
-    that ratio times the reference's median, so that it and percent agree. All are None when missing.
+    - 2^(1-n); `mad` is the median distance from the median (not scaled). `ratio` is the within-block
+    comparison at this size, and `difference` is that ratio times the reference's median, so that it and
+    percent agree. All are None when missing.
     """
 
     arm: str
@@ -31,7 +31,6 @@ class TableCell:
     coverage: float | None
     mad: float | None
     ratio: float | None
-    interval: Interval | None
     difference: float | None
 
 
@@ -67,11 +66,9 @@ def _cell(
     arm: str, medians: Sequence[float], reference: float | None, contrast: Contrast | None
 ) -> TableCell:
     ratio = contrast.ratio if contrast else None
-    inference = contrast.inference if contrast else None
     difference = None if ratio is None or reference is None else (ratio - 1) * reference
-    interval = inference.interval if inference else None
     if not medians:
-        return TableCell(arm, 0, None, None, None, None, None, ratio, interval, difference)
+        return TableCell(arm, 0, None, None, None, None, None, ratio, difference)
     median = statistics.median(medians)
     return TableCell(
         arm=arm,
@@ -82,7 +79,6 @@ def _cell(
         coverage=range_coverage(len(medians)),
         mad=statistics.median(abs(x - median) for x in medians),
         ratio=ratio,
-        interval=interval,
         difference=difference,
     )
 

@@ -132,17 +132,17 @@ def _judged(
     by_host = {host.name: min(_nodes_needed(vcpus, memory_mb, host), len(host.numa_nodes)) for host in hosts}
     needed = max(by_host.values())
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
-    most = max(one.usable_cores for shape in seen for one in shape.forecasts)
+    most = max(one.usable_cores for _, _, forecasts in seen for one in forecasts)
     of_host = {host.name: len(host.numa_nodes) for host in hosts}
     best = _fewest(vcpus, by_host, of_host, guest.most_in_a_node)
     wanted = GoodShape(by_host, of_host, best, most, guest)
-    found = [_candidate(shape, hosts, wanted) for shape in seen]
+    found = [_candidate(vm, extra, forecasts, hosts, wanted) for vm, extra, forecasts in seen]
     low, high = vcpus - vcpus % needed, vcpus + needed - vcpus % needed
     return Advice(
         tuple(sorted(found, key=lambda one: _rank(one, wanted.nodes))),
         needed,
         tuple(count for count in (low, high) if count) if vcpus % best else (),
-        f"{most} of {vcpus}: {seen[0].forecasts[0].limited_by.because}" if most < vcpus else "",
+        f"{most} of {vcpus}: {found[0].forecasts[0].limited_by.because}" if most < vcpus else "",
         most,
         sql_limit(guest.sql_edition, guest.sql_major),
         {host.name: has for host in hosts if (has := _has_only(vcpus, memory_mb, host))},
@@ -255,16 +255,6 @@ def _fewest(vcpus: int, fewest: Mapping[str, int], every: Mapping[str, int], mos
     return next(count for count in range(needed, vcpus + needed, needed) if ceil(vcpus / count) <= most)
 
 
-@dataclass(frozen=True)
-class _ForecastShape:
-    """A shape with the settings that make its nodes, and the result on each host."""
-
-    topology: Topology
-    vm: VmFacts
-    extra: Settings
-    forecasts: tuple[Forecast, ...]
-
-
 def _seen(
     shape: Topology,
     memory_mb: int,
@@ -272,7 +262,8 @@ def _seen(
     hardware: int,
     guest: PlannedGuest,
     needed: int,
-) -> _ForecastShape:
+) -> tuple[VmFacts, Settings, tuple[Forecast, ...]]:
+    """A VM of that shape, the settings that make its nodes, and the result on each host."""
     settings: dict[str, Value] = {
         "numCPUs": shape.vcpus,
         "numCoresPerSocket": shape.cores_per_socket,
@@ -280,21 +271,28 @@ def _seen(
     }
     extra = _node_per_socket(shape, settings, hosts, hardware) if shape.sockets >= needed else {}
     vm = planned_vm({**settings, **extra}, hardware)
-    return _ForecastShape(shape, vm, extra, tuple(forecast_on(vm.settings, hardware, hosts, guest)))
+    return vm, extra, tuple(forecast_on(vm.settings, hardware, hosts, guest))
 
 
-def _candidate(seen: _ForecastShape, hosts: Sequence[HostFacts], wanted: GoodShape) -> Candidate:
-    shape, first = seen.topology, seen.forecasts[0]
-    against = [*broken_rules(seen.vm, hosts), *too_large(seen.vm, hosts)]
-    against += dict.fromkeys(reason for one in seen.forecasts for reason in disadvantages(one, wanted))
-    counts = sorted({one.prediction.vnuma_nodes for one in seen.forecasts})
+def _candidate(
+    vm: VmFacts,
+    extra: Settings,
+    forecasts: tuple[Forecast, ...],
+    hosts: Sequence[HostFacts],
+    wanted: GoodShape,
+) -> Candidate:
+    first = forecasts[0]
+    shape = first.topology
+    against = [*broken_rules(vm, hosts), *too_large(vm, hosts)]
+    against += dict.fromkeys(reason for one in forecasts for reason in disadvantages(one, wanted))
+    counts = sorted({one.prediction.vnuma_nodes for one in forecasts})
     if len(counts) > 1:
         against.append(f"T19: {' or '.join(map(str, counts))} nodes, depending on the host of the power-on")
     if against:
-        return Candidate(shape, Worth.AVOIDING, seen.forecasts, tuple(against), seen.extra)
+        return Candidate(shape, Worth.AVOIDING, forecasts, tuple(against), extra)
     matched = first.prediction.vnuma_nodes == wanted.nodes == shape.sockets
     reasons = (*advantages(shape, first, wanted), parallelism(first, wanted.guest.sql_major))
-    return Candidate(shape, Worth.HAVING if matched else Worth.TESTING, seen.forecasts, reasons, seen.extra)
+    return Candidate(shape, Worth.HAVING if matched else Worth.TESTING, forecasts, reasons, extra)
 
 
 def _node_per_socket(
@@ -505,15 +503,15 @@ def _arm(arm: Candidate) -> str:
 def arms_of(advice: Advice) -> tuple[Candidate, ...]:
     """The candidates to test: the good ones; with fewer than two, also the least bad that can run."""
     good = advice.worth(Worth.HAVING, Worth.TESTING)[:ARMS]
-    spare = [one for one in advice.worth(Worth.AVOIDING) if _can_run(one)]
+    spare = [
+        one
+        for one in advice.worth(Worth.AVOIDING)
+        if one.topology.cores_per_socket > 1 and all(map(_comparable, one.forecasts))
+    ]
     return good if len(good) > 1 else (*good, *spare)[:2]
 
 
-def _can_run(one: Candidate) -> bool:
-    """Whether it powers on, with equal nodes and the stated vCPUs."""
-    return all(_comparable(seen) for seen in one.forecasts) and one.topology.cores_per_socket > 1
-
-
 def _comparable(seen: Forecast) -> bool:
+    """Whether it powers on, with equal nodes and the stated vCPUs."""
     even = len(set(seen.prediction.node_sizes)) == 1
     return even and not seen.impossible and seen.usable_cores == seen.topology.vcpus

@@ -93,15 +93,15 @@ def compare_with_design(
 
     An earlier snapshot identifies VMs by identity, any other design by a name that only one VM has.
     """
-    there = _PresentVms(present)
+    find, whole = _finder(present), all(estate.whole for estate in present)
     vms, missing = list[DriftedVm](), list[OneSided]()
     not_compared: Counter[tuple[str, str]] = Counter()
     matched, compared = set[int](), 0
     for design in designs:
         for planned in design.vms:
-            found = there.of(planned)
+            found = find(planned.facts)
             if isinstance(found, str):
-                if named(planned.facts.name) and (there.whole or found):
+                if named(planned.facts.name) and (whole or found):
                     missing.append(OneSided(planned.facts.name, design.source, found))
                 continue
             estate, vm = found
@@ -131,32 +131,24 @@ def compare_with_design(
     )
 
 
-class _PresentVms:
-    """The VMs of a site, by identity and by name."""
+def _finder(present: Sequence[Estate]) -> Callable[[VmFacts], tuple[Estate, EstateVm] | str]:
+    """Finds a design's VM on a site by identity, else by name; or says why not, empty if there is none."""
+    unseen = {item.name: item.why for estate in present for item in estate.unseen if item.kind == "vm"}
+    by_key: dict[str, tuple[Estate, EstateVm]] = {}
+    by_name: dict[str, list[tuple[Estate, EstateVm]]] = defaultdict(list)
+    for estate in present:
+        for vm in estate.vms:
+            by_key[vm.facts.key] = estate, vm
+            by_name[vm.facts.name].append((estate, vm))
 
-    def __init__(self, present: Sequence[Estate]) -> None:
-        self.whole = all(estate.whole for estate in present)
-        self._by_key: dict[str, tuple[Estate, EstateVm]] = {}
-        self._by_name: dict[str, list[tuple[Estate, EstateVm]]] = defaultdict(list)
-        self._unseen = {
-            item.name: item.why for estate in present for item in estate.unseen if item.kind == "vm"
-        }
-        for estate in present:
-            for vm in estate.vms:
-                self._by_key[vm.facts.key] = estate, vm
-                self._by_name[vm.facts.name].append((estate, vm))
-
-    def of(self, planned: EstateVm) -> tuple[Estate, EstateVm] | str:
-        """A design's VM, or why it cannot be identified; empty if there is none."""
-        facts = planned.facts
-        if facts.key in self._by_key:
-            return self._by_key[facts.key]
-        found = self._by_name.get(facts.name, [])
+    def find(facts: VmFacts) -> tuple[Estate, EstateVm] | str:
+        found = [by_key[facts.key]] if facts.key in by_key else by_name.get(facts.name, [])
         if len(found) > 1:
             return f"{len(found)} VMs have this name"
-        if found:
-            return found[0]
-        return f"it could not be read: {self._unseen[facts.name]}" if facts.name in self._unseen else ""
+        why = f"it could not be read: {unseen[facts.name]}" if facts.name in unseen else ""
+        return found[0] if found else why
+
+    return find
 
 
 def _edits(planned: EstateVm, vm: EstateVm) -> tuple[list[Edit], set[tuple[str, str]]]:

@@ -108,7 +108,9 @@ def _evaluated(facts: Facts, plan: Iterable[tuple[Rule, _Asked]], rules: int) ->
 
 
 def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str], assumed: str) -> Finding:
-    kind, name, key = _of_its_vcenter(answer.object, subject) if answer.object else _object(subject)
+    kind, name, key = answer.object or _object(subject)
+    if answer.object and subject.vm and key:  # managed object ids are not unique across vCenters
+        key = f"{subject.vm.vcenter_uuid}/{key}"
     severity = answer.severity or rule.severity_for(studied=subject.study is not None)
     first = next((other for other in rule.yields_to if other in failed), "")
     return Finding(
@@ -134,20 +136,11 @@ def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str], assum
 
 def _fix(fix: Fix, subject: Subject) -> Fix:
     """The fix for the VM; in a study it changes the arm and no VM."""
-    current = subject.vm.settings if subject.vm and subject.study is None else {}
-    return replace(fix, topology=_shape(subject), current=_spelled_alike(current, fix.settings))
-
-
-def _spelled_alike(current: Settings, wanted: Settings) -> Settings:
-    """The VM's keys in the fix's spelling, since their case is insignificant and varies."""
-    names = {name.lower(): name for name in wanted if is_extra_config(name)}
-    return {names.get(name.lower(), name): value for name, value in current.items()} if names else current
-
-
-def _of_its_vcenter(found: tuple[ObjectKind, str, str], subject: Subject) -> tuple[ObjectKind, str, str]:
-    """The object with a key that is unique across vCenters; managed object ids are not."""
-    kind, name, key = found
-    return (kind, name, f"{subject.vm.vcenter_uuid}/{key}") if subject.vm and key else found
+    current: Settings = subject.vm.settings if subject.vm and subject.study is None else {}
+    names = {name.lower(): name for name in fix.settings if is_extra_config(name)}
+    if names:  # the VM's keys in the fix's spelling, since their case is insignificant and varies
+        current = {names.get(name.lower(), name): value for name, value in current.items()}
+    return replace(fix, topology=_shape(subject), current=current)
 
 
 def _shape(subject: Subject) -> str:

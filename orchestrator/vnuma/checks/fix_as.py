@@ -204,7 +204,8 @@ def govc(fix: Fix, target: Target) -> Written:
             text = "" if value is None else as_text(value)
             options.append(f"-e={_shell_word(f'{edit.setting}={text}')}")
         elif edit.setting in _OPTIONS:
-            options.append(f"-{_OPTIONS[edit.setting]}={_shell_word(_option_value(value))}")
+            text = str(value).lower() if isinstance(value, bool) else as_text(value)
+            options.append(f"-{_OPTIONS[edit.setting]}={_shell_word(text)}")
         else:
             automatic = edit.setting in AUTOMATIC and not value
             left_out[edit.setting] = f"automatic; {_NO_OPTION}" if automatic else _NO_OPTION
@@ -230,10 +231,6 @@ def _glob(name: str) -> str:
 
 _GLOB = re.compile(r"[^\w .-]")
 """What govc may read in a name as a pattern, or as a reference to an object (VirtualMachine:vm-1)."""
-
-
-def _option_value(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else as_text(value)
 
 
 def _shell_word(text: str) -> str:

@@ -62,7 +62,6 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "vMemory": {
         **_VM_KEYS,
-        "size": ("Size MiB", "Size MB", "Size"),
         "locked": ("Memory Reservation Locked To Max", "Reservation Locked To Max"),
         "reservation": ("Reservation",),
         "limit": ("Limit",),
@@ -93,10 +92,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "behavior": ("DRS default VM behavior",),
         "server": ("VI SDK Server", "VISDKServer"),
     },
-    "vMetaData": {
-        "version": ("RVTools version", "RVTools major version"),
-        "made": ("xlsx creation datetime",),
-    },
+    "vMetaData": {"version": ("RVTools version", "RVTools major version")},
 }
 
 _OPTIONAL = {"vMetaData"}

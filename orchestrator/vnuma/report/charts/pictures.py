@@ -81,7 +81,7 @@ def _figures(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[tuple[st
     yield "forest", differences_figure(all_sizes(analysis), analysis, key="forest", width=560), difference
     for size, plots in zip(analysis.sizes, each_size(analysis, published, size_word), strict=True):
         figure = differences_figure(plots, analysis, key=f"size-{size.size}", width=320)
-        theirs = loaded.published if size.size in published else None
+        theirs = loaded.study.published if size.size in published else None
         hollow = f"; hollow: {theirs.title}" if theirs else ""
         yield f"size-{size.size}", figure, difference + hollow
     drawn_strips = strips(analysis, size_word, key="runs", width=560, height=260)

@@ -69,6 +69,10 @@ class Pool:
         """The units of the summary."""
         return tuple(unit for unit in self.units if not unit.left_out)
 
+    def of(self, arm: str) -> list[tuple[Unit, ArmResult]]:
+        """Those of them that have enough boots of an arm, with it."""
+        return [(unit, found) for unit in self.counted if (found := unit.arm(arm))]
+
 
 def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
     """Summarise every arm over all VMs of these runs.
@@ -169,9 +173,10 @@ def _heading(found: Pool) -> Iterator[str]:
 def _arm(found: Pool, arm: Pooled) -> Iterator[str]:
     yield _wrap(f"{arm.arm}: {summary(found, arm)}")
     rows = [
-        (unit.name, one.contrast.ratio, _own(one.contrast.inference))
-        for unit in found.counted
-        if (one := unit.arm(arm.arm))
+        # A run's own interval: for the arm alone, or of its last look where looks are repeated.
+        (unit.name, one.contrast.ratio, (error.unadjusted or error.interval) if error else None)
+        for unit, one in found.of(arm.arm)
+        for error in [one.contrast.inference]
     ]
     if arm.verdict is not None:
         rows.append((f"mean of {arm.runs}", arm.verdict.ratio, arm.verdict.interval))
@@ -185,16 +190,10 @@ def _arm(found: Pool, arm: Pooled) -> Iterator[str]:
         yield f"  {name:<{longest}}  {figures}({limits(interval, 1)})"
 
 
-def _own(inference: Any) -> Interval | None:
-    """A run's own interval: for the arm alone, or of its last look where looks are repeated."""
-    return None if inference is None else inference.unadjusted or inference.interval
-
-
 def summary(found: Pool, arm: Pooled) -> str:
     """The verdict over runs, whether they agree, and where a further one would lie."""
     words = agreement(found, arm)
-    own = [one.verdict for unit in found.counted if (one := unit.arm(arm.arm))]
-    hidden = f" {unseen_states(own)}".rstrip()
+    hidden = f" {unseen_states([one.verdict for _, one in found.of(arm.arm)])}".rstrip()
     if arm.verdict is None or arm.prediction is None:
         return f"no summary, {arm.runs} of {FEWEST_RUNS} VMs with enough boots; {words}.{hidden}"
     return (
@@ -205,7 +204,7 @@ def summary(found: Pool, arm: Pooled) -> str:
 
 def agreement(found: Pool, arm: Pooled) -> str:
     """As in "slower in all 4", or "slower in 3, faster in 1: they contradict each other"."""
-    counts = Counter(one.verdict.label for unit in found.counted if (one := unit.arm(arm.arm)))
+    counts = Counter(one.verdict.label for _, one in found.of(arm.arm))
     if not counts:
         return "in no run decided"
     if len(counts) == 1:
@@ -250,7 +249,7 @@ def as_json(found: Pool) -> str:
 
 def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:
     verdict, seen = arm.verdict, arm.heterogeneity
-    own = [(unit, one) for unit in found.counted if (one := unit.arm(arm.arm))]
+    own = found.of(arm.arm)
     return {
         "arm": arm.arm,
         "runs": arm.runs,

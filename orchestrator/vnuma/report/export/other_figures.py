@@ -188,7 +188,7 @@ class PublishedFigures(Part):
     @classmethod
     def of(cls, loaded: LoadedRun) -> Self | None:
         """The study's; None if it has none."""
-        published, result = loaded.published, loaded.result
+        published, result = loaded.study.published, loaded.result
         if published is None:
             return None
         declared = [a for a in result.analyses if a.measure == result.design.measure(a.form)]

@@ -14,7 +14,7 @@ from vnuma.analysis.planning import iteration_seconds
 from vnuma.analysis.records import Sample, design_of
 from vnuma.analysis.result import Analysis, RunResult
 from vnuma.collector import gc_paused
-from vnuma.domain.study.study import Published, Study
+from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError, StoreError
 from vnuma.report.model.executions import (
@@ -100,11 +100,6 @@ class LoadedRun:
     def partial(self) -> bool:
         """Whether the run is still going, so that its figures will change."""
         return self.run.state in (RunState.PLANNED, RunState.RUNNING, RunState.STOPPING)
-
-    @property
-    def published(self) -> Published | None:
-        """Other people's figures for the same arms and sizes."""
-        return self.study.published
 
     @property
     def primary(self) -> list[tuple[Vm, Analysis]]:

@@ -240,9 +240,9 @@ def _more(analysis: Analysis, size_word: str) -> list[str]:
     if isinstance(analysis.growth, tuple):
         for item in analysis.growth:
             said[item.arm].append(growth_sentence(item))
-    if len(analysis.sizes) > 1:
-        for gap in analysis.largest_gaps:
-            said[gap.arm].append(f"largest at {sized(gap.size, size_word)}: {signed(gap.ratio)}")
+    for arm in said if len(analysis.sizes) > 1 else ():
+        if gap := analysis.largest_gap(arm):
+            said[arm].append(f"largest at {sized(gap[0], size_word)}: {signed(gap[1])}")
     return [f"{arm}: {'; '.join(parts)}." for arm, parts in said.items() if parts]
 
 

@@ -211,9 +211,10 @@ def _ratios(
 def published_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
     """One line per figure, in columns if they fit; empty without any."""
     rows = published_rows(analysis, loaded.study) if analysis.points else []
-    if not rows or loaded.published is None:
+    published = loaded.study.published
+    if not rows or published is None:
         return ""
-    title = f"Compared with {loaded.published.title}: form {analysis.form}, {analysis.measure.unit}"
+    title = f"Compared with {published.title}: form {analysis.form}, {analysis.measure.unit}"
     size_word = loaded.result.design.size_word
     lines = [(size_word, "arm", "theirs", "ours", "%", "ours, %", "theirs is"), *map(_cells, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]

@@ -159,9 +159,9 @@ def _table_lines(loaded: LoadedRun, row: FigureRow) -> Iterator[tuple[str, ...]]
 
 def published_ratios(loaded: LoadedRun, row: FigureRow) -> Mapping[str, float]:
     """Published ratios of that figure to their reference arm, by arm."""
-    if loaded.published is None:
+    if loaded.study.published is None:
         return {}
-    ratios = loaded.published.figure_ratios.get(row.form, {}).get(row.metric.name, {})
+    ratios = loaded.study.published.figure_ratios.get(row.form, {}).get(row.metric.name, {})
     return to_reference(ratios, loaded.study.reference)
 
 

@@ -96,13 +96,6 @@ def _of(loaded: LoadedRun, found: Analysis) -> str:
     return f"{found.vm}: " if len(loaded.study.vms) > 1 else ""
 
 
-def _limits(loaded: LoadedRun, width: int) -> Iterator[str]:
-    """What limits the verdicts, in full."""
-    for vm, found in loaded.primary:
-        for item in limiting(loaded, vm, found):
-            yield _wrap(f"{_of(loaded, found)}{item.what} {item.text}", "  ", width)
-
-
 def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     """Table 1 and verdicts, then secondary results, limits, and the answer."""
     several = len(loaded.study.vms) > 1
@@ -111,7 +104,12 @@ def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
         for found in loaded.result.primary
     ]
     plan = _wrap(f"Plan  {trust.plan_check(loaded).words}", "  ", width)
-    limits_ = "\n".join(["What limits the verdicts", *_limits(loaded, width)])
+    limiting_ = [
+        _wrap(f"{_of(loaded, found)}{item.what} {item.text}", "  ", width)
+        for vm, found in loaded.primary
+        for item in limiting(loaded, vm, found)
+    ]
+    limits_ = "\n".join(["What limits the verdicts", *limiting_])
     limits_ += "" if "\n" in limits_ else ": nothing known"
     end = "\n\n".join([plan, limits_, *_answers(loaded, width)])
     return "\n".join([as_text(loaded, width), *filter(None, parts), end]) + "\n"
