@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -76,11 +76,11 @@ def _estate(session: Session, only: vim.VirtualMachine | None, earlier: Estate |
     objects = found.objects
     with session.understanding():
         hosts, unseen = _hosts(found)
-    vms = list(_vms(session, found, hosts, unseen, _connected_hosts(objects)))
+    uncounted = _with_others(objects)
+    vms = list(_vms(session, found, hosts, unseen, uncounted))
     if only is None:
-        unseen += [_Miss(Unseen("vm", vm.facts.name, SYSTEM_VM)) for vm in vms if vm.facts.is_system_vm]
-    hidden = {item.host for item in unseen if item.host} | _with_others(objects)
-    hosts = _with_memory(hosts, vms, hidden)
+        unseen += [Unseen("vm", vm.facts.name, SYSTEM_VM) for vm in vms if vm.facts.is_system_vm]
+    hosts = _with_memory(hosts, vms, uncounted)
     read_at = datetime.now(UTC).isoformat(timespec="seconds")
     return Estate(
         source=session.transport.vcenter.host,
@@ -90,7 +90,7 @@ def _estate(session: Session, only: vim.VirtualMachine | None, earlier: Estate |
         version=session.about.release.version,
         vms=tuple(_judged(vms, only)),
         clusters=tuple(_clusters(objects, hosts)),
-        unseen=tuple(item.unseen for item in unseen),
+        unseen=tuple(unseen),
         whole=only is None,
         full_at=earlier.full_at if earlier and found.taken else read_at,
         taken_over=len(found.taken),
@@ -102,14 +102,6 @@ def _judged(vms: Iterable[EstateVm], only: vim.VirtualMachine | None) -> Iterato
     for vm in vms:
         if vm.facts.moid == only._GetMoId() if only is not None else not vm.facts.is_system_vm:
             yield vm
-
-
-@dataclass(frozen=True)
-class _Miss:
-    """What could not be read; for a VM also the host whose memory it may use."""
-
-    unseen: Unseen
-    host: str = ""
 
 
 @contextmanager
@@ -173,7 +165,7 @@ def _known(session: Session, kind: type, paths: Iterable[str]) -> Wanted:
     return {kind: session.known(kind, paths)}
 
 
-def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
+def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[Unseen]]:
     """The hosts that can be judged; a disconnected one shows outdated values."""
     hosts, unseen, objects = {}, [], changes.objects
     for ref, found in objects.items():
@@ -183,9 +175,9 @@ def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
         needed = HOST_NEEDED if known is None else HOST_NEEDED_NOW
         name, state = found.values.get("name", ref._GetMoId()), connection_of(found)
         if state != CONNECTED:
-            unseen.append(_Miss(Unseen("host", name, f"{state} according to vCenter")))
+            unseen.append(Unseen("host", name, f"{state} according to vCenter"))
         elif any(path not in found.values for path in needed):
-            unseen.append(_Miss(Unseen("host", name, _why(found, needed))))
+            unseen.append(Unseen("host", name, _why(found, needed)))
         else:
             drs = drs_of(found, objects)
             facts = host_facts(found, drs) if known is None else host_as_now(known, found, drs)
@@ -193,24 +185,23 @@ def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
     return hosts, unseen
 
 
-def _connected_hosts(objects: Mapping[Any, ReadObject]) -> dict[Any, str]:
-    """Hosts by reference, with why they cannot be judged; empty if they can."""
-    return {
-        ref: ""
-        if connection_of(found) == CONNECTED
-        else f"{found.values.get('name', 'its host')} is {connection_of(found)}"
-        for ref, found in objects.items()
-        if isinstance(ref, vim.HostSystem)
-    }
+def _why_no_host(vm: ReadObject, host: ReadObject | None) -> str:
+    """Why a VM's host cannot be judged."""
+    if not vm.values.get("runtime.host"):
+        return f"the VM has no host ({connection_of(vm)})"
+    if host is None or connection_of(host) == CONNECTED:
+        return "the VM's host may not be read"
+    return f"{host.values.get('name', 'its host')} is {connection_of(host)}"
 
 
 def _vms(
     session: Session,
     changes: Changes,
     hosts: Mapping[str, HostFacts],
-    unseen: list[_Miss],
-    states: Mapping[Any, str],
+    unseen: list[Unseen],
+    uncounted: set[str],
 ) -> Iterator[EstateVm]:
+    """The readable VMs. Others go to `unseen`, and their hosts, whose memory they may use, to `uncounted`."""
     objects, overrides = changes.objects, dict[Any, str | None]()
     for ref, found in objects.items():
         if isinstance(ref, vim.ClusterComputeResource):
@@ -223,7 +214,8 @@ def _vms(
         taken = changes.taken.get(ref)
         if taken is None and any(path not in found.values for path in _VM_NEEDED):
             name = found.values.get("name", ref._GetMoId())
-            unseen.append(_Miss(Unseen("vm", name, _why(found, _VM_NEEDED)), moid))
+            unseen.append(Unseen("vm", name, _why(found, _VM_NEEDED)))
+            uncounted.add(moid)
             continue
         host_found = objects.get(host)
         try:
@@ -239,13 +231,12 @@ def _vms(
                     else moved_facts(taken.facts, found, place)
                 )
         except VCenterUnreachable as error:
-            unseen.append(_Miss(Unseen("vm", found.values["name"], error.what), moid))
+            unseen.append(Unseen("vm", found.values["name"], error.what))
+            uncounted.add(moid)
             continue
         absent = _absent(found)
         if moid not in hosts:
-            absent["host"] = states.get(host) or (
-                "the VM's host may not be read" if host else f"the VM has no host ({connection_of(found)})"
-            )
+            absent["host"] = _why_no_host(found, host_found)
         if absent:
             kept = {name: value for name, value in facts.settings.items() if name not in absent}
             facts = replace(facts, settings=kept)

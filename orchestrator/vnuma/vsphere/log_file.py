@@ -52,12 +52,7 @@ class LogFile:
     host_time: datetime | None
 
 
-def fetch_log(
-    session: Session,
-    vm: VmFacts,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-) -> LogFile:
+def fetch_log(session: Session, vm: VmFacts, *, clock: Callable[[], float] = time.monotonic) -> LogFile:
     """A VM's vmware.log, at most its first MiB, within _TIMEOUT_S after the ticket: two round trips.
 
     Raises LogUnavailable for any failure.
@@ -66,7 +61,7 @@ def fetch_log(
     if found is None:
         raise LogUnavailable(f"vSphere names no log directory of {vm.name}")
     path = "/folder/" + quote("/".join(part for part in (found[2].strip("/"), LOG_NAME) if part))
-    request = _Request(session, path, found[1], clock() + _TIMEOUT_S, _TIMEOUT_S, clock)
+    request = _Request(session, path, found[1], clock() + _TIMEOUT_S, clock)
     if not session.about.is_vcenter:
         return request.with_session(_HOSTS_DATACENTER, "host")
     if vm.power is Power.OFF:
@@ -80,7 +75,6 @@ class _Request:
     path: str
     datastore: str
     deadline: float
-    timeout_s: float
     clock: Callable[[], float]
 
     def with_ticket(self, host: str) -> LogFile:
@@ -93,9 +87,11 @@ class _Request:
             raise LogUnavailable(error.what.rstrip(".")) from error
         except vmodl.MethodFault as fault:
             raise LogUnavailable(f"vCenter gave no ticket for {host}: {describe(fault)}") from fault
-        name, port = _address(ticket.hostName or host)
+        named = ticket.hostName or host
+        parts = urlsplit(f"//{named}")
         cookie = f"vmware_cgi_ticket={ticket.id}"
-        return self._get(name, port, target, cookie, "host", thumbprint_of(ticket))
+        address = parts.hostname or named, parts.port or _HTTPS
+        return self._get(*address, target, cookie, "host", thumbprint_of(ticket))
 
     def with_session(self, datacenter: str, source: Source) -> LogFile:
         """Fetch from the server where we are logged in."""
@@ -112,7 +108,7 @@ class _Request:
         connection: http.client.HTTPSConnection | None = None
         try:
             vcenter = self.session.transport.vcenter
-            connection = connect_to_host(vcenter, host, port, thumbprint, self.timeout_s)
+            connection = connect_to_host(vcenter, host, port, thumbprint, _TIMEOUT_S)
             connection.request("GET", target, headers={"Cookie": cookie})
             response = connection.getresponse()
             if response.status != http.HTTPStatus.OK:
@@ -136,14 +132,8 @@ class _Request:
                 break
             data += chunk
             if self.clock() > self.deadline:
-                raise LogUnavailable(f"{host} took longer than {self.timeout_s:g} s to return {LOG_NAME}")
+                raise LogUnavailable(f"{host} took longer than {_TIMEOUT_S:g} s to return {LOG_NAME}")
         return data
-
-
-def _address(name: str) -> tuple[str, int]:
-    """A host's name and port, 443 unless the ticket says otherwise."""
-    parts = urlsplit(f"//{name}")
-    return parts.hostname or name, parts.port or _HTTPS
 
 
 def _date(text: str | None) -> datetime | None:

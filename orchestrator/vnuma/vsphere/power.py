@@ -153,13 +153,13 @@ def _power_off(session: Session, ref: vim.VirtualMachine, name: str, fence: Fenc
         )
     except vim.fault.InvalidPowerState as fault:
         if str(fault.existingState) != "poweredOff":
-            raise PowerFailed(
-                f"vSphere could not power off {name}: {describe(fault)}", fix=what_helps(fault)
-            ) from fault
+            raise _refused(f"off {name}", fault) from fault
     except vmodl.MethodFault as fault:
-        raise PowerFailed(
-            f"vSphere could not power off {name}: {describe(fault)}", fix=what_helps(fault)
-        ) from fault
+        raise _refused(f"off {name}", fault) from fault
+
+
+def _refused(what: str, fault: vmodl.MethodFault) -> PowerFailed:
+    return PowerFailed(f"vSphere could not power {what}: {describe(fault)}", fix=what_helps(fault))
 
 
 def is_shutting_down(session: Session, ref: vim.VirtualMachine) -> bool:
@@ -226,9 +226,7 @@ def power_on(
             fix="Check the VM's recent tasks in vCenter; power.task_timeout_s sets the deadline.",
         ) from error
     except vmodl.MethodFault as fault:
-        raise PowerFailed(
-            f"vSphere could not power on {name}: {describe(fault)}", fix=what_helps(fault)
-        ) from fault
+        raise _refused(f"on {name}", fault) from fault
     except NotNow as error:
         if isinstance(error.__cause__, vim.fault.InvalidState) and (why := why_no_power_on(session, ref)):
             raise PowerFailed(f"vSphere could not power on {name}: {why}", fix=error.fix) from error

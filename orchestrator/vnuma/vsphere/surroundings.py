@@ -54,7 +54,12 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
 
 def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[ReadObject]) -> Surroundings:
     objects = {item.ref: item for item in found}  # the VM itself comes twice; keep its own filter's, the last
-    running = {item.ref: item.values for item in found if _runs(item)}
+    running = {
+        item.ref: item.values
+        for item in found
+        if isinstance(item.ref, vim.VirtualMachine)
+        and str(item.values.get("runtime.powerState")) == "poweredOn"
+    }
     vm = objects[ref]
     session.require(vm)
     values = vm.values
@@ -62,6 +67,9 @@ def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Rea
     tasks = [task.values["info"] for task in recent if task and "info" in task.values]
     devices = values.get("config.hardware.device") or ()
     manager = values.get("config.managedBy")
+    passthrough = vim.vm.device.VirtualPCIPassthrough | vim.vm.device.VirtualSriovEthernetCard
+    raw = vim.vm.device.VirtualDisk.RawDiskMappingVer1BackingInfo
+    ha_clusters = _ha_clusters(objects)
     return Surroundings(
         neighbours=tuple(
             sorted(str(there.get("name", "")) for other, there in running.items() if other != ref)
@@ -77,22 +85,16 @@ def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Rea
         moved_minutes_ago=_moved(tasks),
         change_tracking=bool(values.get("config.changeTrackingEnabled")),
         shared_disks=tuple(_labels(device for device in devices if _is_shared(device))),
-        raw_disks=tuple(_labels(device for device in devices if _is_raw(device))),
-        passthrough=tuple(
-            _labels(
-                device
-                for device in devices
-                if isinstance(
-                    device, vim.vm.device.VirtualPCIPassthrough | vim.vm.device.VirtualSriovEthernetCard
-                )
-            )
+        raw_disks=tuple(
+            _labels(device for device in devices if isinstance(getattr(device, "backing", None), raw))
         ),
+        passthrough=tuple(_labels(device for device in devices if isinstance(device, passthrough))),
         virtual_tpm=any(isinstance(device, vim.vm.device.VirtualTPM) for device in devices),
         encrypted="config.keyId" in values,
         managed_by=str(manager.extensionKey) if manager and manager.extensionKey else None,
-        high_availability=any(_ha_clusters(objects)),
-        admission_control=any(cluster.dasConfig.admissionControlEnabled for cluster in _ha_clusters(objects)),
-        heartbeat_watched=any(_watches(cluster, ref) for cluster in _ha_clusters(objects)),
+        high_availability=bool(ha_clusters),
+        admission_control=any(cluster.dasConfig.admissionControlEnabled for cluster in ha_clusters),
+        heartbeat_watched=any(_watches(cluster, ref) for cluster in ha_clusters),
         guest_name=values.get("guest.hostName") or None,
         running=_running(session, values, objects),
         limits=tuple(_limits(vm, objects)),
@@ -162,14 +164,6 @@ def _neighbours_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
     return ask({vim.VirtualMachine: _NEIGHBOUR_PATHS}, starting(ref, host, wanted=False))
 
 
-def _runs(found: ReadObject) -> bool:
-    """Whether this is a powered-on VM of the host."""
-    return (
-        isinstance(found.ref, vim.VirtualMachine)
-        and str(found.values.get("runtime.powerState")) == "poweredOn"
-    )
-
-
 def _moved(tasks: Iterable[Any]) -> float | None:
     ended = [
         info.completeTime
@@ -189,12 +183,6 @@ def _is_shared(device: Any) -> bool:
     bus = getattr(device, "sharedBus", None)
     sharing = getattr(getattr(device, "backing", None), "sharing", None)
     return str(sharing) == "sharingMultiWriter" or str(bus) in ("physicalSharing", "virtualSharing")
-
-
-def _is_raw(device: Any) -> bool:
-    return isinstance(
-        getattr(device, "backing", None), vim.vm.device.VirtualDisk.RawDiskMappingVer1BackingInfo
-    )
 
 
 def _ha_clusters(objects: Mapping[Any, ReadObject]) -> list[Any]:
@@ -244,7 +232,11 @@ def missing_privileges(
     Raises PrivilegeMissing when the account may not even ask.
     """
     wanted = sorted(set(privileges))
-    answers = session.content.authorizationManager.HasPrivilegeOnEntities([ref], session.key, wanted)
+    manager = session.content.authorizationManager
+    return _lacking(wanted, manager.HasPrivilegeOnEntities([ref], session.key, wanted))
+
+
+def _lacking(wanted: Iterable[str], answers: Iterable[Any]) -> tuple[str, ...]:
     granted = {entry.privId for answer in answers for entry in answer.privAvailability if entry.isGranted}
     return tuple(name for name in wanted if name not in granted)
 
@@ -333,9 +325,8 @@ def privileges_lacking(
 ) -> tuple[str, ...]:
     """The privileges that a user, not necessarily the one logged in, lacks there."""
     wanted = sorted(set(privileges))
-    answers = session.content.authorizationManager.HasUserPrivilegeOnEntities([entity], principal, wanted)
-    granted = {entry.privId for answer in answers for entry in answer.privAvailability if entry.isGranted}
-    return tuple(name for name in wanted if name not in granted)
+    manager = session.content.authorizationManager
+    return _lacking(wanted, manager.HasUserPrivilegeOnEntities([entity], principal, wanted))
 
 
 def same_principal(left: str, right: str) -> bool:

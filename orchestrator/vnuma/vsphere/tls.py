@@ -7,13 +7,12 @@ import hmac
 import http.client
 import socket
 import ssl
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 
 from cryptography import x509
 
-from vnuma.domain.vm.certificates import common_name, rejection
+from vnuma.domain.vm.certificates import rejection
 from vnuma.errors import CertificateRejected, EnvironmentProblem, VCenterUnreachable
 from vnuma.vsphere.http_response import BadAnswer, BoundedResponse
 from vnuma.vsphere.vcenter import VCenter
@@ -67,44 +66,18 @@ def unchecked() -> ssl.SSLContext:
     return context
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A server's certificate: subject, issuer, and expiry (UTC)."""
-
-    name: str
-    issuer: str
-    expires: datetime
-
-
-def shown(vcenter: VCenter) -> Shown | None:
-    """The server's certificate, trusted or not; None if it shows none. Sends nothing."""
-    certificate = _shown_certificate(vcenter)
-    if certificate is None:
-        return None
-    return Shown(
-        common_name(certificate.subject), common_name(certificate.issuer), certificate.not_valid_after_utc
-    )
-
-
 def failed(
     vcenter: VCenter, error: OSError | http.client.HTTPException
 ) -> CertificateRejected | VCenterUnreachable:
     """The error for a call that did not get an answer."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return rejected(vcenter, error)
+        why = error.verify_code, error.verify_message
+        return rejection(vcenter.host, shown(vcenter), *why, vcenter.ca_file, "vnuma_vcenter")
     return unreachable(vcenter, error)
 
 
-def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> CertificateRejected:
-    """The error for a certificate that failed its check. Fetches the certificate once more; sends nothing
-    else.
-    """
-    certificate, why = _shown_certificate(vcenter), (error.verify_code, error.verify_message)
-    return rejection(vcenter.host, certificate, *why, vcenter.ca_file, "vnuma_vcenter")
-
-
-def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
-    """The server's certificate, unchecked; None if the server does not show it again."""
+def shown(vcenter: VCenter) -> x509.Certificate | None:
+    """The server's certificate, trusted or not; None if it shows none. Sends nothing."""
     connection = channel(vcenter, unchecked())
     try:
         connection.connect()
@@ -121,37 +94,34 @@ def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
     if vcenter.proxy:
         return _proxy_failed(vcenter, vcenter.proxy, error)
     fix = "Check vnuma_vcenter.host and its port, and that no firewall blocks it."
-    if isinstance(error, socket.gaierror):
-        return VCenterUnreachable(
-            f"The name {vcenter.host} cannot be resolved here ({error.strerror}).", fix=fix
-        )
-    if isinstance(error, TimeoutError):
-        return VCenterUnreachable(
-            f"{vcenter.address} did not answer within {vcenter.timeout_s:g} s.", fix=fix
-        )
-    if isinstance(error, ConnectionRefusedError):
-        return VCenterUnreachable(f"Nothing answers at {vcenter.address} (connection refused).", fix=fix)
-    if isinstance(error, ssl.SSLError):
-        return VCenterUnreachable(
-            f"{vcenter.address} does not speak TLS as expected ({error.reason}).", fix=fix
-        )
-    if isinstance(error, BadAnswer):
-        return VCenterUnreachable(
-            f"{vcenter.address} answered, but not as the vSphere API does ({error}).",
-            fix="Look whether vCenter is just starting, and whether a proxy answers in its place.",
-        )
-    words = str(getattr(error, "strerror", None) or error or type(error).__name__)
-    fix = f"Look whether vCenter is up, or just starting; else c{fix[1:]}"
-    return VCenterUnreachable(f"The connection to {vcenter.address} failed ({words}).", fix=fix)
+    match error:
+        case socket.gaierror():
+            what = f"The name {vcenter.host} cannot be resolved here ({error.strerror})."
+        case TimeoutError():
+            what = f"{vcenter.address} did not answer within {vcenter.timeout_s:g} s."
+        case ConnectionRefusedError():
+            what = f"Nothing answers at {vcenter.address} (connection refused)."
+        case ssl.SSLError():
+            what = f"{vcenter.address} does not speak TLS as expected ({error.reason})."
+        case BadAnswer():
+            what = f"{vcenter.address} answered, but not as the vSphere API does ({error})."
+            fix = "Look whether vCenter is just starting, and whether a proxy answers in its place."
+        case _:
+            what = f"The connection to {vcenter.address} failed ({_words(error)})."
+            fix = f"Look whether vCenter is up, or just starting; else c{fix[1:]}"
+    return VCenterUnreachable(what, fix=fix)
 
 
 def _proxy_failed(vcenter: VCenter, proxy: tuple[str, int], error: Exception) -> VCenterUnreachable:
     """The error for a connection through a proxy; it includes the proxy's reason for refusing a tunnel."""
-    words = str(getattr(error, "strerror", None) or error or type(error).__name__)
     return VCenterUnreachable(
-        f"{vcenter.address} cannot be reached through the proxy {proxy[0]}:{proxy[1]} ({words}).",
+        f"{vcenter.address} cannot be reached through the proxy {proxy[0]}:{proxy[1]} ({_words(error)}).",
         fix="Check vnuma_vcenter.proxy, and that it may connect to that host and port without a login.",
     )
+
+
+def _words(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
 
 
 # A thumbprint's hexadecimal length and hash. Before 7.0.3 vCenter gives only SHA-1.

@@ -41,7 +41,6 @@ Values = Mapping[str, Any]
 
 _SLICE_S = 10.0
 _TASK_PATHS = ("info.state", "info.error", "info.result")
-_TASK_ENDED = ("success", "error")
 
 
 def wait_for(
@@ -96,15 +95,7 @@ def wait_for_task(
     (vmodl.MethodFault). Raises WaitTimeout when it takes too long, and QuestionPending when `vm`, whose task
     it is, has a question.
     """
-    values = wait_for(
-        session,
-        task,
-        _TASK_PATHS,
-        lambda seen: str(seen.get("info.state")) in _TASK_ENDED,
-        timeout_s,
-        what,
-        vm=vm,
-    )
+    values = wait_for(session, task, _TASK_PATHS, _has_ended, timeout_s, what, vm=vm)
     if str(values["info.state"]) == "success":
         return values.get("info.result")
     fault = values.get("info.error") or vmodl.fault.SystemError(reason="the task failed without an error")
@@ -133,7 +124,7 @@ def settle(session: Session, ref: vim.VirtualMachine, timeout_s: float) -> None:
                     session,
                     task,
                     _TASK_PATHS[:1],
-                    lambda seen: str(seen.get("info.state")) in _TASK_ENDED,
+                    _has_ended,
                     deadline - time.monotonic(),
                     f"A task on {session.transport.name_of(ref)} did not end",
                     vm=ref,
@@ -144,7 +135,11 @@ def _unfinished(session: Session, ref: vim.VirtualMachine) -> list[vim.Task]:
     """The VM's recent tasks that have not ended, in one read."""
     recent = starting(ref, along(vim.VirtualMachine, "recentTask"), wanted=False)
     tasks = session.retrieve(ask({vim.Task: _TASK_PATHS[:1]}, recent, or_gone=True))
-    return [task.ref for task in tasks if str(task.values.get("info.state", "success")) not in _TASK_ENDED]
+    return [task.ref for task in tasks if "info.state" in task.values and not _has_ended(task.values)]
+
+
+def _has_ended(task: Values) -> bool:
+    return str(task.get("info.state")) in ("success", "error")
 
 
 def refuse_question(session: Session, vm: vim.VirtualMachine | None, seen: Values) -> None:

@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
+from cryptography import x509
 from pyVmomi import vim
 
+from vnuma.domain.vm.certificates import common_name
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.role import ELSEWHERE, needed_privileges, purpose_of
 from vnuma.domain.vm.setting import TYPED
@@ -30,7 +32,7 @@ _RENEW_WITHIN = timedelta(days=30)
 def server(target: Target, session: Session) -> Iterator[Diagnosis]:
     """Who answered, whether its certificate was verified, and a certificate that will not be for long."""
     shown = tls.shown(session.transport.vcenter)
-    ends = f", until {shown.expires:%Y-%m-%d}" if shown else ""
+    ends = f", until {shown.not_valid_after_utc:%Y-%m-%d}" if shown else ""
     verified = target.hypervisor.verify_tls
     yield Diagnosis(
         "ok" if verified else "warn",
@@ -42,15 +44,16 @@ def server(target: Target, session: Session) -> Iterator[Diagnosis]:
         yield from _expiry(target.hypervisor.host, shown, datetime.now(UTC))
 
 
-def _expiry(host: str, shown: tls.Shown, now: datetime) -> Iterator[Diagnosis]:
+def _expiry(host: str, shown: x509.Certificate, now: datetime) -> Iterator[Diagnosis]:
     """An expired certificate is met here only where its check is turned off: else nobody got in."""
-    left = shown.expires - now
-    name = f"{shown.name} (issuer {shown.issuer}) of {host}"
+    expires = shown.not_valid_after_utc
+    left = expires - now
+    name = f"{common_name(shown.subject)} (issuer {common_name(shown.issuer)}) of {host}"
     if left < timedelta():
-        words = f"{name} expired on {shown.expires:%Y-%m-%d}"
+        words = f"{name} expired on {expires:%Y-%m-%d}"
         yield Diagnosis("FAIL", "certificate", words, ("fix: renew it, then turn verify_tls on again",))
     elif left < _RENEW_WITHIN:
-        words = f"{name} expires on {shown.expires:%Y-%m-%d}, in {left.days} days"
+        words = f"{name} expires on {expires:%Y-%m-%d}, in {left.days} days"
         more = ("after that no run can connect, and no VM can be restored", "fix: renew it before a study")
         yield Diagnosis("warn", "certificate", words, more)
 
