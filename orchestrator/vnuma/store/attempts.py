@@ -15,7 +15,7 @@ from vnuma.errors import StoreError
 from vnuma.store import facts, tables
 from vnuma.store.leases import AttemptOwner, check_attempt
 from vnuma.store.rows import Attempt, AttemptLine, CellState, Outcome
-from vnuma.store.tables import record_of, utc_now
+from vnuma.store.tables import all_of, one_of, utc_now
 
 _attempt = tables.attempt.c
 _cell = tables.cell.c
@@ -86,16 +86,15 @@ def finish(
 
 def get_attempt(conn: Connection, attempt_id: int) -> Attempt:
     """The attempt with that id. Raises StoreError if there is none."""
-    row = conn.execute(_joined().where(_attempt.id == attempt_id)).one_or_none()
-    if row is None:
+    found = one_of(conn, Attempt, _joined().where(_attempt.id == attempt_id))
+    if found is None:
         raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
-    return record_of(Attempt, row._mapping)
+    return found
 
 
 def attempts_of_run(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
     """All attempts of the run, including interrupted ones, in the order they began."""
-    found = conn.execute(_joined().where(_cell.run_id == run_id)).mappings()
-    return tuple(record_of(Attempt, row) for row in found)
+    return all_of(conn, Attempt, _joined().where(_cell.run_id == run_id))
 
 
 def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tuple[AttemptLine, ...]:
@@ -109,7 +108,7 @@ def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
     )
     if vm_id is not None:
         query = query.where(_cell.vm_id == vm_id)
-    return tuple(record_of(AttemptLine, row) for row in conn.execute(query).mappings())
+    return all_of(conn, AttemptLine, query)
 
 
 def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, insert, select
 
 from vnuma.store import tables
-from vnuma.store.tables import record_of
+from vnuma.store.tables import all_of
 
 _audit = tables.audit.c
 _LINES = select(tables.audit, tables.run.c.name.label("run")).join(
@@ -83,8 +83,7 @@ def newest(conn: Connection, run_id: int | None, most: int) -> tuple[AuditLine, 
     query = _LINES.order_by(_audit.id.desc()).limit(2 * most)
     if run_id is not None:
         query = query.where(_audit.run_id == run_id)
-    rows = [record_of(AuditLine, row) for row in conn.execute(query).mappings()]
-    return changes(reversed(rows))[::-1][:most]
+    return changes(reversed(all_of(conn, AuditLine, query)))[::-1][:most]
 
 
 def lines(conn: Connection, run_id: int | None = None, *, vm_key: str | None = None) -> tuple[AuditLine, ...]:
@@ -94,4 +93,4 @@ def lines(conn: Connection, run_id: int | None = None, *, vm_key: str | None = N
         query = query.where(_audit.run_id == run_id)
     if vm_key is not None:
         query = query.where(_audit.vm_key == vm_key)
-    return tuple(record_of(AuditLine, row) for row in conn.execute(query).mappings())
+    return all_of(conn, AuditLine, query)

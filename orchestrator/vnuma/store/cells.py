@@ -12,7 +12,6 @@ from sqlalchemy import (
     Connection,
     Row,
     ScalarSelect,
-    Select,
     bindparam,
     func,
     insert,
@@ -38,7 +37,7 @@ from vnuma.store import tables
 from vnuma.store.leases import CORRECTED, VM_ROW, get_vm, leased_vm
 from vnuma.store.rows import Busy, Cell, CellState, Claim, Outcome, RestoreOutcome, Run, Vm
 from vnuma.store.runs import at_site, imported_ids
-from vnuma.store.tables import record_of, utc_now
+from vnuma.store.tables import all_of, one_of, utc_now
 
 _vm = tables.vm.c
 
@@ -80,7 +79,7 @@ def cells_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
     query = select(tables.cell).where(_cell.run_id == run_id).order_by(_cell.vm_id, _cell.position)
     if vm_id is not None:
         query = query.where(_cell.vm_id == vm_id)
-    return tuple(record_of(Cell, row) for row in conn.execute(query).mappings())
+    return all_of(conn, Cell, query)
 
 
 def skip_cells(
@@ -119,7 +118,7 @@ def claim_next(
     busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
     if busy is not None:
         return busy
-    cell = _one_cell(conn, _NEXT_LOCKED, vm_id, most)
+    cell = one_of(conn, Cell, _NEXT_LOCKED, vm=vm_id, most=most)
     if cell is None:
         return None
     leave(conn, vm)
@@ -148,17 +147,16 @@ def interrupt_attempts(conn: Connection, vm_id: int, token: int) -> int:
 
 
 def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
-    """Lock this host's claims, then return who is being measured there, if anybody."""
-    here = _on_host_of(vm, exclusive_host=exclusive_host)
-    conn.execute(select(_vm.id).where(here).order_by(_vm.id).with_for_update(key_share=True)).all()
-    return busy_hosts(conn, [vm], exclusive_host=exclusive_host).get(vm.id)
+    """Lock this host's claims, then return who is being measured there, if anybody.
 
-
-def _on_host_of(vm: Vm, *, exclusive_host: bool) -> ColumnElement[bool]:
-    """A host is identified by name and vCenter, since another vCenter may have one of the same name."""
+    A host is identified by name and vCenter, since another vCenter may have one of the same name.
+    """
     vcenter, name = vm.host_key
     here = (_vm.esxi_host == name) & _vm.vm_key.startswith(f"{vcenter}/", autoescape=True)
-    return here if exclusive_host else here & ((_vm.run_id != vm.run_id) | (_vm.id == vm.id))
+    if not exclusive_host:
+        here &= (_vm.run_id != vm.run_id) | (_vm.id == vm.id)
+    conn.execute(select(_vm.id).where(here).order_by(_vm.id).with_for_update(key_share=True)).all()
+    return busy_hosts(conn, [vm], exclusive_host=exclusive_host).get(vm.id)
 
 
 def busy_hosts(conn: Connection, waiting: Sequence[Vm], *, exclusive_host: bool) -> dict[int, Busy]:
@@ -195,7 +193,7 @@ def _busy(vm: Vm, row: Row[*tuple[Any, ...]]) -> Busy:
 
 def peek_next(conn: Connection, vm_id: int, most: int) -> Cell | None:
     """The cell that `claim_next` would take now; None when there is none. Does not take it."""
-    return _one_cell(conn, _NEXT, vm_id, most)
+    return one_of(conn, Cell, _NEXT, vm=vm_id, most=most)
 
 
 def used_up_cells(conn: Connection, run_id: int, most: int) -> set[int]:
@@ -242,11 +240,6 @@ _NEXT = (
     .limit(1)
 )
 _NEXT_LOCKED = _NEXT.with_for_update()
-
-
-def _one_cell(conn: Connection, query: Select[*tuple[Any, ...]], vm_id: int, most: int) -> Cell | None:
-    row = conn.execute(query, {"vm": vm_id, "most": most}).one_or_none()
-    return None if row is None else record_of(Cell, row._mapping)
 
 
 def _open_attempt(conn: Connection, cell: Cell, token: int) -> Claim:
@@ -330,10 +323,9 @@ def unrestored(conn: Connection) -> list[tuple[Vm, Run]]:
     leased = select(lease.token).where(lease.vm_key == _vm.vm_key, lease.run_id == _vm.run_id).exists()
     away = _vm.baseline_at.is_not(None) & _vm.restored_at.is_(None)
     own = VM_ROW.where(away | leased, _vm.run_id.not_in(imported_ids())).order_by(_vm.run_id, _vm.id)
-    vms = (record_of(Vm, row) for row in conn.execute(own).mappings())
-    found = sorted(vms, key=lambda vm: vm.at_baseline)
+    found = sorted(all_of(conn, Vm, own), key=lambda vm: vm.at_baseline)
     wanted = select(tables.run).where(tables.run.c.id.in_({vm.run_id for vm in found}))
-    runs = {row.id: record_of(Run, row._mapping) for row in conn.execute(wanted)}
+    runs = {run.id: run for run in all_of(conn, Run, wanted)}
     return [(vm, at_site(conn, runs[vm.run_id], vm.node)) for vm in found]
 
 

@@ -93,26 +93,26 @@ def begin(conn: Connection, check: int, source: str, found: Sequence[NewFinding]
 
 def confirm_findings(conn: Connection, check: int, ids: Collection[int]) -> None:
     """Store that this check confirmed these findings."""
-    for some in _chunks(ids):
-        conn.execute(update(tables.estate_finding).where(_finding.id.in_(some)).values(last_check_id=check))
+    _update(conn, ids, last_check_id=check)
 
 
 def rename(conn: Connection, names: Mapping[int, str]) -> None:
     """Update the names of objects that were renamed since their findings began."""
     for number, name in names.items():
-        conn.execute(update(tables.estate_finding).where(_finding.id == number).values(object_name=name))
+        _update(conn, [number], object_name=name)
 
 
 def end(conn: Connection, check: int, ids: Collection[int]) -> None:
     """End findings that this check could have found and did not."""
-    for some in _chunks(ids):
-        conn.execute(update(tables.estate_finding).where(_finding.id.in_(some)).values(gone_check_id=check))
+    _update(conn, ids, gone_check_id=check)
 
 
 _AT_ONCE = 500
 """Ids in one statement, below every database's limit of parameters."""
 
 
-def _chunks(ids: Iterable[int]) -> Iterable[list[int]]:
+def _update(conn: Connection, ids: Collection[int], **values: object) -> None:
     every = sorted(ids)
-    return (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE))
+    for start in range(0, len(every), _AT_ONCE):
+        some = _finding.id.in_(every[start : start + _AT_ONCE])
+        conn.execute(update(tables.estate_finding).where(some).values(**values))

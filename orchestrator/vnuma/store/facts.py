@@ -10,7 +10,7 @@ from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import OWNER, check_attempt
 from vnuma.store.rows import Fact
-from vnuma.store.tables import record_of, utc_now
+from vnuma.store.tables import all_of, one_of, utc_now
 
 CLIENT = "client"
 """Scope of the client's properties that affect times, where a node calls a VM's SQL Server; the run's own
@@ -55,8 +55,7 @@ def last_of_vm(conn: Connection, run_id: int, vm_key: str, scope: str) -> Fact |
         .order_by(_fact.id.desc())
         .limit(1)
     )
-    row = conn.execute(query).one_or_none()
-    return None if row is None else record_of(Fact, row._mapping)
+    return one_of(conn, Fact, query)
 
 
 def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tuple[Fact, ...]:
@@ -64,7 +63,7 @@ def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tup
     query = select(tables.fact).where(_fact.run_id == run_id).order_by(_fact.id)
     if scope is not None:
         query = query.where(_fact.scope == scope)
-    return tuple(record_of(Fact, row) for row in conn.execute(query).mappings())
+    return all_of(conn, Fact, query)
 
 
 def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | None:

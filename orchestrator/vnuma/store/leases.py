@@ -13,13 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from vnuma.errors import LeaseLost, StoreError, VmHeld
 from vnuma.store import tables
 from vnuma.store.rows import Lease, Run, Study, Vm
 from vnuma.store.runs import is_imported, refuse_imported
-from vnuma.store.tables import record_of, utc_now
+from vnuma.store.tables import add_unless_there, all_of, one_of, record_of, utc_now
 
 _vm = tables.vm.c
 
@@ -47,7 +46,7 @@ def take_lease(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
     whose present state would become the next baseline. Raises InputError for an imported run.
     """
     refuse_imported(conn, run_id)
-    _ensure_row(conn, vm_key)
+    add_unless_there(conn, tables.lease, vm_key=vm_key, token=0)
     row = conn.execute(select(tables.lease).where(_lease.vm_key == vm_key).with_for_update()).one()
     if row.run_id is not None and row.run_id != run_id:
         _refuse_unless_over(conn, Lease(**row._mapping))
@@ -145,19 +144,12 @@ def token_of(conn: Connection, vm_key: str, run_id: int) -> int | None:
 
 def get_lease(conn: Connection, vm_key: str) -> Lease | None:
     query = select(tables.lease).where(_lease.vm_key == vm_key, _lease.run_id.is_not(None))
-    row = conn.execute(query).one_or_none()
-    return None if row is None else Lease(**row._mapping)
+    return one_of(conn, Lease, query)
 
 
 def _require(conn: Connection, lease: Row[*tuple[Any, ...]] | None, vm_key: str, token: int) -> None:
     if lease is None or lease.run_id is None or lease.token != token:
         raise lease_lost(_vm_name(conn, vm_key))
-
-
-def _ensure_row(conn: Connection, vm_key: str) -> None:
-    dialect = postgresql if conn.dialect.name == "postgresql" else sqlite
-    fresh = dialect.insert(tables.lease).values(vm_key=vm_key, token=0)
-    conn.execute(fresh.on_conflict_do_nothing())
 
 
 def _set_holder(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
@@ -251,10 +243,10 @@ def add_vm(
 
 def get_vm(conn: Connection, vm_id: int) -> Vm:
     """The VM with that id. Raises StoreError if there is none."""
-    row = conn.execute(VM_ROW.where(_vm.id == vm_id)).one_or_none()
-    if row is None:
+    found = one_of(conn, Vm, VM_ROW.where(_vm.id == vm_id))
+    if found is None:
         raise StoreError(f"The store has no VM {vm_id}.", fix="vnuma status lists runs and VMs.")
-    return record_of(Vm, row._mapping)
+    return found
 
 
 def leased_vm(conn: Connection, vm_id: int, token: int) -> Vm:
@@ -269,14 +261,12 @@ def leased_vm(conn: Connection, vm_id: int, token: int) -> Vm:
 
 def vms_of_run(conn: Connection, run_id: int) -> tuple[Vm, ...]:
     """The run's VMs in the order of adding."""
-    query = VM_ROW.where(_vm.run_id == run_id).order_by(_vm.id)
-    return tuple(record_of(Vm, row) for row in conn.execute(query).mappings())
+    return all_of(conn, Vm, VM_ROW.where(_vm.run_id == run_id).order_by(_vm.id))
 
 
 def vm_named(conn: Connection, run_id: int, name: str) -> Vm | None:
     query = VM_ROW.where(_vm.run_id == run_id, _vm.name == name).order_by(_vm.id.desc()).limit(1)
-    row = conn.execute(query).one_or_none()
-    return None if row is None else record_of(Vm, row._mapping)
+    return one_of(conn, Vm, query)
 
 
 def vm_at_work(conn: Connection, run_name: str, name: str) -> tuple[Run, Study, Vm] | None:

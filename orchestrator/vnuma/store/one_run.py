@@ -186,7 +186,9 @@ def copy_store(source: Store, target: Store) -> dict[str, int]:
     with source.read() as old, target.write() as new:
         _refuse_unless_empty(new, target)
         for table in _COPIED:
-            _copy_rows(old, new, table)
+            query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=_BATCH)
+            for batch in old.execute(query).mappings().partitions():
+                new.execute(insert(table), [dict(row) for row in batch])
         counts = {table.name: _count(old, table) for table in _COPIED}
         for table in _COPIED:
             if (there := _count(new, table)) != counts[table.name]:
@@ -213,12 +215,6 @@ def _refuse_unless_empty(new: Connection, target: Store) -> None:
             f"{target.place} is not empty (rows in {filled}). A store can only be copied into an empty one.",
             fix="Name an empty database. Single runs: vnuma export writes one to a file.",
         )
-
-
-def _copy_rows(old: Connection, new: Connection, table: Table) -> None:
-    query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=_BATCH)
-    for batch in old.execute(query).mappings().partitions():
-        new.execute(insert(table), [dict(row) for row in batch])
 
 
 def _count(conn: Connection, table: Table) -> int:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, NullPool, Pool, StaticPool, create_engine, event
@@ -32,14 +31,6 @@ from vnuma.store.tables import metadata
 __all__ = ["Store", "default_url", "open_store"]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class _ThreadConnection:
-    """A thread's connection, and the file that it is open on."""
-
-    connection: Connection
-    file: tuple[int, int] | None
 
 
 class Store:
@@ -114,8 +105,8 @@ class Store:
             yield
             return
         with translated(self.place), self._engine.connect() as connection:
-            before = getattr(self._own, "kept", None)
-            self._own.kept = _ThreadConnection(connection, _identity(self.place))
+            before = getattr(self._own, "kept", (None, None))
+            self._own.kept = connection, _identity(self.place)
             try:
                 yield
             finally:
@@ -128,12 +119,12 @@ class Store:
         Also a new one if the path now names another file or none, since what is written must be found again
         under it.
         """
-        own: _ThreadConnection | None = getattr(self._own, "kept", None)
+        own, file = getattr(self._own, "kept", (None, None))
         with translated(self.place), ExitStack() as unit:
             if not self.place.is_sqlite:
                 conn = unit.enter_context(self._patience.transaction(self._engine, options))
-            elif own and not own.connection.in_transaction() and own.file == _identity(self.place):
-                conn = own.connection.execution_options(**options)
+            elif own and not own.in_transaction() and file == _identity(self.place):
+                conn = own.execution_options(**options)
                 unit.enter_context(conn.begin())
             else:
                 conn = unit.enter_context(self._engine.connect().execution_options(**options))

@@ -8,13 +8,12 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from sqlalchemy import ColumnElement, Connection, Select, Update, func, insert, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError
 from vnuma.store import tables
 from vnuma.store.rows import Run, RunState, StopRequest, Study
-from vnuma.store.tables import record_of, utc_now
+from vnuma.store.tables import add_unless_there, all_of, one_of, record_of, utc_now
 
 IMPORTED = "imported"
 """Scope of the fact that a run was imported: it was measured elsewhere and cannot continue here."""
@@ -38,18 +37,16 @@ def save_study(conn: Connection, name: str, yaml: str) -> Study:
     """Store a study's text; the same name and text give the same row."""
     sha256 = hashlib.sha256(yaml.encode()).hexdigest()
     wanted = select(tables.study).where(_study.name == name, _study.sha256 == sha256)
-    dialect = postgresql if conn.dialect.name == "postgresql" else sqlite
-    fresh = dialect.insert(tables.study).values(name=name, yaml=yaml, sha256=sha256)
-    conn.execute(fresh.on_conflict_do_nothing())  # another controller may store it at this moment
+    add_unless_there(conn, tables.study, name=name, yaml=yaml, sha256=sha256)
     return Study(**conn.execute(wanted).one()._mapping)
 
 
 def get_study(conn: Connection, study_id: int) -> Study:
     """The study with that id. Raises StoreError if there is none."""
-    found = conn.execute(select(tables.study).where(_study.id == study_id)).one_or_none()
+    found = one_of(conn, Study, select(tables.study).where(_study.id == study_id))
     if found is None:
         raise StoreError(f"The store has no study {study_id}.", fix="vnuma status lists the runs.")
-    return Study(**found._mapping)
+    return found
 
 
 def create_run(
@@ -97,14 +94,14 @@ def get_run(conn: Connection, ref: str | int) -> Run:
         query = query.where(_run.id == int(ref))
     else:
         query = query.where(_run.name == ref)
-    row = conn.execute(query).one_or_none()
-    if row is None:
+    found = one_of(conn, Run, query)
+    if found is None:
         if ref == "latest":
             raise InputError("The store has no runs yet.", fix="vnuma run STUDY starts one.")
         close = get_close_matches(str(ref), conn.scalars(select(_run.name)), n=1)
         fix = f"Did you mean {close[0]}? " if close else ""
         raise InputError(f"The store has no run '{ref}'.", fix=f"{fix}vnuma status lists the runs.")
-    return record_of(Run, row._mapping)
+    return found
 
 
 def lock_run(conn: Connection, run: Run) -> Run:
@@ -126,13 +123,13 @@ def at_site(conn: Connection, run: Run, node: str | None) -> Run:
 
 def list_runs(conn: Connection) -> tuple[Run, ...]:
     """All runs, oldest first."""
-    return tuple(record_of(Run, row._mapping) for row in conn.execute(select(tables.run).order_by(_run.id)))
+    return all_of(conn, Run, select(tables.run).order_by(_run.id))
 
 
 def measuring_runs(conn: Connection) -> tuple[Run, ...]:
     """All runs of studies, oldest first, without those of `vnuma contract`."""
     query = select(tables.run).where(_run.id.not_in(_with_fact(CONTRACT))).order_by(_run.id)
-    return tuple(record_of(Run, row._mapping) for row in conn.execute(query))
+    return all_of(conn, Run, query)
 
 
 def set_run_state(conn: Connection, run_id: int, state: RunState) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
-from sqlalchemy import Connection, Select, insert, select
+from sqlalchemy import Connection, insert, select
 
 from vnuma.store import tables
 from vnuma.store.leases import check_attempt
@@ -44,38 +43,19 @@ def add_samples(conn: Connection, attempt_id: int, token: int, rows: Sequence[Sa
 
 def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
     """The run's samples one by one, to limit memory; use within the read unit."""
-    places: dict[int, tuple[Any, ...]] = {row.attempt_id: tuple(row) for row in conn.execute(_places(run_id))}
+    place = (_attempt.id, _cell.id, _vm.id, _vm.name, _cell.arm, _cell.label, _cell.block, _attempt.outcome)
     query = (
-        select(_sample.attempt_id, *(_sample[column] for column in _COLUMNS.values()))
+        select(*place, *(_sample[column] for column in _COLUMNS.values()))
         .join(tables.attempt, _attempt.id == _sample.attempt_id)
         .join(tables.cell, _cell.id == _attempt.cell_id)
+        .join(tables.vm, _vm.id == _cell.vm_id)
         .where(_cell.run_id == run_id)
         .order_by(*_ORDER)
         .execution_options(yield_per=_BATCH)
     )
-    for attempt_id, *values in conn.execute(query):
-        sample = Sample(**dict(zip(_COLUMNS, values, strict=True)))
-        yield StoredSample(*(*places[attempt_id], sample))
-
-
-def _places(run_id: int) -> Select[*tuple[Any, ...]]:
-    """One row per attempt of the run: its samples' place in the study."""
-    return (
-        select(
-            _attempt.id.label("attempt_id"),
-            _cell.id.label("cell_id"),
-            _vm.id.label("vm_id"),
-            _vm.name.label("vm"),
-            _cell.arm,
-            _cell.label,
-            _cell.block,
-            _attempt.outcome.label("attempt_outcome"),
-        )
-        .select_from(tables.attempt)
-        .join(tables.cell, _cell.id == _attempt.cell_id)
-        .join(tables.vm, _vm.id == _cell.vm_id)
-        .where(_cell.run_id == run_id)
-    )
+    for row in conn.execute(query):
+        sample = Sample(**dict(zip(_COLUMNS, row[len(place) :], strict=True)))
+        yield StoredSample(*(*row[: len(place)], sample))
 
 
 def sample_values(attempt_id: int, sample: Sample) -> dict[str, object]:

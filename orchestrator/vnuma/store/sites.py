@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from vnuma.store import tables
 from vnuma.store.rows import Site
-from vnuma.store.tables import record_of
+from vnuma.store.tables import all_of
 
 _site = tables.site.c
 
@@ -22,8 +22,7 @@ def add_sites(conn: Connection, run_id: int, nodes: Iterable[str]) -> None:
 
 def sites_of_run(conn: Connection, run_id: int) -> tuple[Site, ...]:
     """The sites of a run, by name."""
-    query = select(tables.site).where(_site.run_id == run_id).order_by(_site.node)
-    return tuple(record_of(Site, row) for row in conn.execute(query).mappings())
+    return all_of(conn, Site, select(tables.site).where(_site.run_id == run_id).order_by(_site.node))
 
 
 def set_end(conn: Connection, run_id: int, node: str, end: object) -> None:

@@ -17,8 +17,10 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Connection,
     Dialect,
     Double,
+    Executable,
     ForeignKey,
     Index,
     Integer,
@@ -29,7 +31,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from vnuma.store.rows import CellState, Outcome, RestoreOutcome, RunState, StopRequest
@@ -66,7 +68,7 @@ class UtcTime(TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name == "postgresql":
-            return dialect.type_descriptor(TIMESTAMP(timezone=True))
+            return dialect.type_descriptor(postgresql.TIMESTAMP(timezone=True))
         return dialect.type_descriptor(Text())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> object:
@@ -129,6 +131,23 @@ def record_of(kind: type[T], columns: Mapping[Any, Any]) -> T:
     return kind(
         **{name: value for key, value in columns.items() if (name := key.removesuffix("_json")) in wanted}
     )
+
+
+def all_of(conn: Connection, kind: type[T], query: Executable) -> tuple[T, ...]:
+    """Every row of a query as a dataclass."""
+    return tuple(record_of(kind, row) for row in conn.execute(query).mappings())
+
+
+def one_of(conn: Connection, kind: type[T], query: Executable, **values: object) -> T | None:
+    """The only row of a query with these values of its parameters, as a dataclass; None without one."""
+    row = conn.execute(query, values).mappings().one_or_none()
+    return None if row is None else record_of(kind, row)
+
+
+def add_unless_there(conn: Connection, table: Table, **values: object) -> None:
+    """Add a row, unless there is one with that key: another controller may add it at this moment."""
+    dialect = postgresql if conn.dialect.name == "postgresql" else sqlite
+    conn.execute(dialect.insert(table).values(**values).on_conflict_do_nothing())
 
 
 metadata = MetaData(
