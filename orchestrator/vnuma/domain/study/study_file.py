@@ -177,110 +177,102 @@ def _line(path: Path, data: Any) -> int:
     return line
 
 
+_Rule = tuple[bool, str, str, str]
+"""Whether a design breaks it; the field, what is wrong, and what to do."""
+
+
 def check_design(study: Study) -> Iterator[Problem]:
     """Contradictory stopping rules, incomplete squares, a doubtful control."""
-    yield from _check_stopping(study)
-    yield from _check_square(study)
-    yield from _check_covariate(study)
-    yield from _check_control(study)
-
-
-def _check_stopping(study: Study) -> Iterator[Problem]:
-    design, given = study.design, study.design.model_fields_set
-    rule = "stop: decided" if design.stop == "decided" else "precision"
-    if design.may_end_early and "blocks" in given:
-        yield Problem(
-            ("design", "blocks"),
-            f"design.blocks and {rule} both set when the study ends.",
-            f"Keep one. With {rule}, design.max_blocks limits the number of blocks.",
-        )
-    if not design.may_end_early and "max_blocks" in given:
-        yield Problem(
-            ("design", "max_blocks"),
-            "design.max_blocks limits a study that may end early, and this one has a fixed end.",
-            "Set design.blocks instead, or add stop: decided.",
-        )
-    if design.stop == "decided":
-        yield from _check_decided(study)
+    for broken, field, what, fix in (*_on_stopping(study), *_on_order(study), *_on_control(study)):
+        if broken:
+            yield Problem(("design", field), what, fix)
 
 
 _FEWEST_TO_DECIDE = 6
 
 
-def _check_decided(study: Study) -> Iterator[Problem]:
+def _on_stopping(study: Study) -> Iterator[_Rule]:
     """Arms that leave need whole random blocks, and nothing else that ends the study by its intervals."""
-    if study.design.precision is not None:
-        yield Problem(
-            ("design", "precision"),
-            "design.precision and stop: decided both end the study by its intervals.",
-            "Keep one. With stop: decided each arm leaves as soon as it has a verdict.",
-        )
-    if study.design.order != "randomised":
-        yield Problem(
-            ("design", "stop"),
-            f"stop: decided is for randomised order, not {study.design.order}: arms leave, so that later "
-            "blocks have fewer.",
-            "Set order: randomised, or design.blocks instead of stop.",
-        )
-    if study.design.max_blocks < _FEWEST_TO_DECIDE:
-        yield Problem(
-            ("design", "max_blocks"),
-            f"design.max_blocks: {study.design.max_blocks} ends the study before block {_FEWEST_TO_DECIDE}, "
-            "the first after which an arm may be called equivalent.",
-            f"Set max_blocks: {_FEWEST_TO_DECIDE} or more; vnuma power STUDY advises a number.",
-        )
-
-
-def _check_square(study: Study) -> Iterator[Problem]:
-    """A truncated square is not balanced; truncation by a stopping rule is not predicted here."""
-    order, most = study.design.order, study.design.most_blocks
-    width = len(columns(study))
-    square = blocks_of_square(order, width)
-    if most % square == 0:
-        return
-    field = "max_blocks" if study.design.may_end_early else "blocks"
-    wanted = max(1, round(most / square)) * square
-    yield Problem(
-        ("design", field),
-        f"{order} with {width} columns a block (arms, and A/A) is balanced over {square} blocks, not {most}.",
-        f"Set design.{field}: {wanted}, or order: randomised.",
+    design, given, decided = study.design, study.design.model_fields_set, study.design.stop == "decided"
+    rule = "stop: decided" if decided else "precision"
+    yield (
+        design.may_end_early and "blocks" in given,
+        "blocks",
+        f"design.blocks and {rule} both set when the study ends.",
+        f"Keep one. With {rule}, design.max_blocks limits the number of blocks.",
+    )
+    yield (
+        not design.may_end_early and "max_blocks" in given,
+        "max_blocks",
+        "design.max_blocks limits a study that may end early, and this one has a fixed end.",
+        "Set design.blocks instead, or add stop: decided.",
+    )
+    yield (
+        decided and design.precision is not None,
+        "precision",
+        "design.precision and stop: decided both end the study by its intervals.",
+        "Keep one. With stop: decided each arm leaves as soon as it has a verdict.",
+    )
+    yield (
+        decided and design.order != "randomised",
+        "stop",
+        f"stop: decided is for randomised order, not {design.order}: arms leave, so that later "
+        "blocks have fewer.",
+        "Set order: randomised, or design.blocks instead of stop.",
+    )
+    yield (
+        decided and design.max_blocks < _FEWEST_TO_DECIDE,
+        "max_blocks",
+        f"design.max_blocks: {design.max_blocks} ends the study before block {_FEWEST_TO_DECIDE}, "
+        "the first after which an arm may be called equivalent.",
+        f"Set max_blocks: {_FEWEST_TO_DECIDE} or more; vnuma power STUDY advises a number.",
     )
 
 
-def _check_covariate(study: Study) -> Iterator[Problem]:
-    """In fixed order place and arm are confounded; a square has every place as a factor."""
-    if study.design.covariate != "none" and study.design.order != "randomised":
-        yield Problem(
-            ("design", "covariate"),
-            f"covariate: {study.design.covariate} is for randomised order, not {study.design.order}.",
-            "Remove covariate, or set order: randomised.",
-        )
+def _on_order(study: Study) -> Iterator[_Rule]:
+    """A truncated square is not balanced; truncation by a stopping rule is not predicted here. In fixed order
+    place and arm are confounded, and a square has every place as a factor.
+    """
+    design, width = study.design, len(columns(study))
+    square = blocks_of_square(design.order, width)
+    field = "max_blocks" if design.may_end_early else "blocks"
+    yield (
+        design.most_blocks % square != 0,
+        field,
+        f"{design.order} with {width} columns a block (arms, and A/A) is balanced over {square} blocks, not "
+        f"{design.most_blocks}.",
+        f"Set design.{field}: {max(1, round(design.most_blocks / square)) * square}, or order: randomised.",
+    )
+    yield (
+        design.covariate != "none" and design.order != "randomised",
+        "covariate",
+        f"covariate: {design.covariate} is for randomised order, not {design.order}.",
+        "Remove covariate, or set order: randomised.",
+    )
 
 
-def _check_control(study: Study) -> Iterator[Problem]:
+def _on_control(study: Study) -> Iterator[_Rule]:
     if study.control_arm is None:
         return
-    if not study.workload.offers_control:
-        yield Problem(
-            ("design", "control"),
-            f"the workload {study.workload.name} has no positive control inside the guest.",
-            "Set control: none.",
-        )
-    elif study.workload_of(study.reference).maxdop_hint != 1:
-        yield Problem(
-            ("design", "control"),
-            (
-                "the positive control limits SQL Server to one node's CPUs: a parallel plan would also "
-                "lose workers."
-            ),
-            "Set maxdop: 1 for the reference arm, or control: none.",
-        )
-    if study.control_arm in study.labels:
-        yield Problem(
-            ("design", "control"),
-            f"the positive control is called '{study.control_arm}', but an arm has the same name.",
-            "Rename that arm.",
-        )
+    offered = study.workload.offers_control
+    yield (
+        not offered,
+        "control",
+        f"the workload {study.workload.name} has no positive control inside the guest.",
+        "Set control: none.",
+    )
+    yield (
+        offered and study.workload_of(study.reference).maxdop_hint != 1,
+        "control",
+        "the positive control limits SQL Server to one node's CPUs: a parallel plan would also lose workers.",
+        "Set maxdop: 1 for the reference arm, or control: none.",
+    )
+    yield (
+        study.control_arm in study.labels,
+        "control",
+        f"the positive control is called '{study.control_arm}', but an arm has the same name.",
+        "Rename that arm.",
+    )
 
 
 def check_workload(study: Study) -> Iterator[Problem]:

@@ -134,12 +134,9 @@ _OUTPUT = re.compile(
 
 
 @dataclass(frozen=True)
-class Ran:
-    """How a program ended: what it printed, its exit code, and the boots at its begin and end."""
+class Ran(Output):
+    """How a program ended, and the boots at its begin and end."""
 
-    status: int
-    stdout: str
-    stderr: str
     seconds: float
     boots: tuple[str, str]
     left: bool = False
@@ -227,9 +224,8 @@ def _require_end(
         raise EndedBadly(f"it printed more than {OUTPUT_KB} KiB")
 
 
-def _last_words(done: Ran, masked: Callable[[str], str]) -> str:
-    lines = [line.strip() for line in masked(f"{done.stdout}\n{done.stderr}").splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "no message"
+def _last_words(done: Output, masked: Callable[[str], str]) -> str:
+    return Output(done.status, masked(done.stdout), masked(done.stderr)).last_words
 
 
 class CommandWorkload(Workload):
@@ -370,9 +366,8 @@ def _run(where: Reached, program: Program, limit_s: float, part: str) -> Ran:
         ) from error
     done = ran(said.stdout, token)
     if done is None:
-        last = Output(said.status, where.masked(said.stdout), where.masked(said.stderr)).last_words
         raise MeasurementFailed(
-            f"{where.masked(shown(program))} could not be run to its end: {last}.",
+            f"{where.masked(shown(program))} could not be run to its end: {_last_words(said, where.masked)}.",
             fix="It needs Linux with awk, grep, timeout, head and tail (GNU).",
         )
     return done

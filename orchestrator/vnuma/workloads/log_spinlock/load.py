@@ -82,16 +82,11 @@ _WAITING = (
 _RELEASE = f"EXEC sys.sp_releaseapplock @Resource = N'{START}', @LockOwner = N'Session'"
 _FILE = "SELECT name, size / 128 AS mb FROM sys.database_files WHERE type = ? ORDER BY file_id"
 
-
 _LOOK_S = 0.02
 
 
-@dataclass(frozen=True)
-class Ran:
-    """When one session started and ended, by SQL Server's clock."""
-
-    began: datetime
-    ended: datetime
+Ran = tuple[datetime, datetime]
+"""When one session started and ended, by SQL Server's clock."""
 
 
 def make(form: str, inserts: int) -> Iterator[str]:
@@ -231,8 +226,8 @@ def run_load(load: Load, control: pyodbc.Connection, allowed: tuple[int, ...]) -
             "SQL Server's counters were cleared while the load ran, so no difference can be taken.",
             fix="Stop whatever calls DBCC SQLPERF (..., CLEAR) on this instance.",
         )
-    window = max(one.ended for one in ran) - min(one.began for one in ran)
-    longest = max(one.ended - one.began for one in ran)
+    window = max(ended for _, ended in ran) - min(began for began, _ in ran)
+    longest = max(ended - began for began, ended in ran)
     return Loaded(window.total_seconds(), longest.total_seconds(), spent, cpus)
 
 
@@ -243,7 +238,7 @@ def _session(load: Load, number: int) -> Ran:
     in_turn_s = 5 + load.sessions / 5
     with connect(load.server, load.database, in_turn_s, load.timeout_s + ARRIVE_S) as connection:
         began, ended = query.row(connection, batch, query.moment, query.moment)
-    return Ran(began, ended)
+    return began, ended
 
 
 @contextmanager

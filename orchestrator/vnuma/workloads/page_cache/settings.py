@@ -101,10 +101,6 @@ class PageCache(WorkloadSettings):
         """One read; the unsaturated one pauses for as long again."""
         return size / 1000 / ASSUMED_GB_PER_S * (2.0 if form == "unsaturated" else 1.0) + 1.0
 
-    def size_label(self, size: int) -> str:
-        """`1,472 MB`."""
-        return f"{size:,} MB"
-
 
 PROVEN_SHARE = 0.9
 """At least this share of the new pages must be where they were placed."""

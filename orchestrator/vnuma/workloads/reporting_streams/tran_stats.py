@@ -8,8 +8,6 @@ recovery model SIMPLE; the published script inserts row by row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -18,7 +16,8 @@ from vnuma.sqlserver.database import ownership
 
 _BLOCK = 10_000
 _LAYOUT = "reporting 1"
-_DIMENSIONS = 40 * 100 * 3 * 3 * 5 * 8
+DIMENSIONS = 40 * 100 * 3 * 3 * 5 * 8
+"""Rows of the table of every combination."""
 _PERIOD = 600
 """Least common multiple of the periods of the dimensions' values."""
 
@@ -34,6 +33,7 @@ _COUNTED = (
     "(SELECT n FROM dbo.vnuma_numbers WHERE n < {blocks}) AS a "
     "CROSS JOIN dbo.vnuma_numbers AS b WHERE a.n * {block} + b.n < {rows}) AS v"
 )
+_SERVER = "'X580 G' + RIGHT('0' + CAST(v.i % 40 AS varchar(5)), 2)"
 _KINDS = "CASE {n} WHEN 0 THEN '{zero}' WHEN 1 THEN '{one}' ELSE '{two}' END"
 _TYPE = _KINDS.format(n="{n}", zero="READ-ONLY", one="WRITE-ONLY", two="READ-WRITE")
 _STATUS = _KINDS.format(n="{n}", zero="SUCCESS", one="FAILURE", two="ROLLBACK")
@@ -65,31 +65,20 @@ _ROWS = (
 )
 
 
-@dataclass(frozen=True)
-class ReportingTables:
-    """The existing tables. `changed`: this call created them."""
-
-    database: str
-    rows: int
-    dimensions: int
-    changed: bool
-    generated: bool = True
-
-
 def groups(rows: int) -> int:
     """The number of groups that the reporting query returns for a table of that many rows."""
     return min(rows, _PERIOD)
 
 
-def prepare(connection: pyodbc.Connection, database: str, rows: int) -> ReportingTables:
-    """Create both tables unless they exist as recorded. Idempotent.
+def prepare(connection: pyodbc.Connection, database: str, rows: int) -> bool:
+    """Create both tables unless they exist as recorded; whether this call created them. Idempotent.
 
     Raises ForeignDatabase for a database that vnuma did not create, ServerError, PrivilegeMissing.
     """
     ownership.ensure(connection, database)
     wanted = {"layout": _LAYOUT, "rows": str(rows)}
     recorded = ownership.read_marker(connection)
-    changed = {**recorded, **wanted} != recorded or _counted(connection) != (rows, _DIMENSIONS)
+    changed = {**recorded, **wanted} != recorded or _counted(connection) != (rows, DIMENSIONS)
     if changed:
         ownership.write_marker(connection, {})
         for statement in statements(rows):
@@ -97,7 +86,7 @@ def prepare(connection: pyodbc.Connection, database: str, rows: int) -> Reportin
         _require(connection, rows)
         ownership.write_marker(connection, wanted)
     run(connection, "USE [master]")
-    return ReportingTables(database, rows, _DIMENSIONS, changed)
+    return changed
 
 
 def statements(rows: int) -> tuple[str, ...]:
@@ -119,7 +108,7 @@ def statements(rows: int) -> tuple[str, ...]:
 def _tran_stats(rows: int) -> str:
     begin = "DATEADD(second, v.i % 50, CAST('2012-01-30T19:17:00' AS datetime))"
     return (
-        f"SELECT CAST({_server('v.i % 40')} AS varchar(100)) AS server_config, "
+        f"SELECT CAST({_SERVER} AS varchar(100)) AS server_config, "
         "(v.i % 5 + 1) * 10 AS users, CAST((v.i % 8 + 1) * 10 AS smallint) AS cpus, "
         f"CAST({_thread('v.i % 100')} AS varchar(20)) AS thread_name, v.i % 50 AS tran_count, "
         f"CAST({_TYPE.format(n='v.i % 3')} AS varchar(20)) AS tran_type, "
@@ -135,17 +124,13 @@ def _dimensions() -> str:
         "SELECT v.i % 40 + 1 AS id_server_config, v.i / 40 % 100 + 1 AS id_thread_name, "
         "v.i / 4000 % 3 + 1 AS id_tran_type, v.i / 12000 % 3 + 1 AS id_tran_status, "
         "v.i / 36000 % 5 + 1 AS id_users, v.i / 180000 % 8 + 1 AS id_cpus, "
-        f"CAST({_server('v.i % 40')} AS varchar(100)) AS server_config, "
+        f"CAST({_SERVER} AS varchar(100)) AS server_config, "
         f"CAST({_thread('v.i / 40 % 100')} AS varchar(20)) AS thread_name, "
         f"CAST({_TYPE.format(n='v.i / 4000 % 3')} AS varchar(20)) AS tran_type, "
         f"CAST({_STATUS.format(n='v.i / 12000 % 3')} AS varchar(20)) AS tran_status, "
         "(v.i / 36000 % 5 + 1) * 10 AS users, CAST((v.i / 180000 % 8 + 1) * 10 AS smallint) AS cpus "
-        f"INTO dbo.dimensions FROM {_numbers(_DIMENSIONS, first=0)}"
+        f"INTO dbo.dimensions FROM {_numbers(DIMENSIONS, first=0)}"
     )
-
-
-def _server(n: str) -> str:
-    return f"'X580 G' + RIGHT('0' + CAST({n} AS varchar(5)), 2)"
 
 
 def _thread(n: str) -> str:
@@ -164,9 +149,9 @@ def _counted(connection: pyodbc.Connection) -> tuple[int, int]:
 
 def _require(connection: pyodbc.Connection, rows: int) -> None:
     found = _counted(connection)
-    if found != (rows, _DIMENSIONS):
+    if found != (rows, DIMENSIONS):
         raise ServerError(
             f"{where(connection)}: {TABLES[0]} and {TABLES[1]} have {found[0]:,} and {found[1]:,} rows "
-            f"instead of {rows:,} and {_DIMENSIONS:,}.",
+            f"instead of {rows:,} and {DIMENSIONS:,}.",
             fix="Prepare them again; if that fails again, report it with SQL Server's error log.",
         )
