@@ -13,7 +13,8 @@ import pytest
 from tests.support.lab import LabHandle
 from tests.vsphere.support import Login, vcenter_of
 from vnuma.lab.program import find_go
-from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.connect import Session, VmRef, connect
+from vnuma.vsphere.read import find_vm
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +34,12 @@ def login() -> Iterator[Login]:
 def session(shared_lab: LabHandle, login: Login) -> Session:
     """A session at the module's lab, for tests that only read."""
     return login(shared_lab)
+
+
+@pytest.fixture
+def ref(session: Session) -> VmRef:
+    """The paper's VM in that session."""
+    return find_vm(session, "sql16")
 
 
 PROGRAMS = {"govc": "github.com/vmware/govmomi/govc", "jq": "github.com/itchyny/gojq/cmd/gojq"}

@@ -14,7 +14,7 @@ from pyVmomi import vim
 from tests.support.lab import start_lab
 from tests.vsphere.support import vcenter_of, vm
 from vnuma.domain.vm.estate import Estate
-from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.estate import read_estate
 from vnuma.vsphere.read import find_vm
 from vnuma.vsphere.wait import wait_for_task
@@ -81,9 +81,8 @@ CHANGES: dict[str, tuple[Callable[[Session, Any], Any], int]] = {
 """What is done to the VM, and how many VMs are then read in full."""
 
 
-def test_what_is_read_after_a_change_is_what_a_full_reading_reads(session: Session) -> None:
+def test_what_is_read_after_a_change_is_what_a_full_reading_reads(session: Session, ref: VmRef) -> None:
     """Each kind of change: in the VM's configuration, elsewhere in the VM, and in its host or cluster."""
-    ref = find_vm(session, "sql16")
     kept = read_estate(session)
     for what, (change, read) in CHANGES.items():
         task = change(session, ref)

@@ -10,7 +10,7 @@ from tests.vsphere.support import LabFactory, Login, vm
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.vm.setting import TYPED, Power
 from vnuma.engine.cell.shape import plan_shape
-from vnuma.vsphere.connect import Session
+from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.read import find_vm, read_host, read_vm, read_vm_on_host
 
 
@@ -33,9 +33,8 @@ def test_the_papers_vm_is_read(session: Session) -> None:
     assert not facts.is_template
 
 
-def test_a_vm_is_one_round_trip(session: Session) -> None:
+def test_a_vm_is_one_round_trip(session: Session, ref: VmRef) -> None:
     """VM, folders, host and cluster come in one read."""
-    ref = find_vm(session, "sql16")
     before = session.round_trips
     read_vm(session, ref)
     assert session.round_trips - before == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.vsphere.support import LabFactory, Login, change, vm
@@ -12,17 +10,16 @@ from vnuma.domain.vm.setting import Value
 from vnuma.engine.lease.baseline import conflicts
 from vnuma.errors import LeaseLost, PrivilegeMissing, ReadBackDiffers, ReconfigureRefused
 from vnuma.vsphere.apply import ChangedMeanwhile, reconfigure
-from vnuma.vsphere.connect import Session
+from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.read import find_vm, read_vm
 
 OFF = vm(power="off")
 
 
 @pytest.fixture
-def off(lab: LabFactory, login: Login) -> tuple[Session, Any]:
-    """The paper's VM, powered off."""
-    session = login(lab(vms=[OFF]))
-    return session, find_vm(session, "sql16")
+def session(lab: LabFactory, login: Login) -> Session:
+    """A session at a lab whose VM is off."""
+    return login(lab(vms=[OFF]))
 
 
 @pytest.mark.parametrize(
@@ -43,9 +40,10 @@ def off(lab: LabFactory, login: Login) -> tuple[Session, Any]:
     ],
     ids=lambda desired: "+".join(desired),
 )
-def test_a_change_is_made_read_back_and_restored(off: tuple[Session, Any], desired: dict[str, Value]) -> None:
+def test_a_change_is_made_read_back_and_restored(
+    session: Session, ref: VmRef, desired: dict[str, Value]
+) -> None:
     """Every kind of setting reads back as asked, and the way back leads to the very baseline."""
-    session, ref = off
     before = read_vm(session, ref)
     asked = change(session, ref, **desired)
     assert asked
@@ -102,9 +100,8 @@ def test_a_field_absent_until_the_first_change_is_nobodys_change(lab: LabFactory
         assert conflicts(before.settings, {}, restored.settings) == [], field
 
 
-def test_locked_memory_is_unlocked_and_lowered(off: tuple[Session, Any]) -> None:
+def test_locked_memory_is_unlocked_and_lowered(session: Session, ref: VmRef) -> None:
     """A locked reservation comes off with its number in one call, in two writes in the right order."""
-    session, ref = off
     locked = reconfigure(session, ref, change(session, ref, memoryReservationLockedToMax=True))
     assert locked.settings["memoryReservation"] == 65536
 
@@ -116,9 +113,8 @@ def test_locked_memory_is_unlocked_and_lowered(off: tuple[Session, Any]) -> None
     assert len(writes) == 2
 
 
-def test_nothing_to_change_is_nothing_written(off: tuple[Session, Any]) -> None:
+def test_nothing_to_change_is_nothing_written(session: Session, ref: VmRef) -> None:
     """An empty change only reads: the VM's version stays, and no fence is asked."""
-    session, ref = off
     before = read_vm(session, ref)
 
     def fence() -> None:
@@ -127,9 +123,8 @@ def test_nothing_to_change_is_nothing_written(off: tuple[Session, Any]) -> None:
     assert reconfigure(session, ref, Change(), fence=fence).change_version == before.change_version
 
 
-def test_a_fence_stops_the_write(off: tuple[Session, Any]) -> None:
+def test_a_fence_stops_the_write(session: Session, ref: VmRef) -> None:
     """A lost lease is noticed before the write, and nothing is written."""
-    session, ref = off
     before = read_vm(session, ref)
 
     def fence() -> None:
@@ -140,9 +135,8 @@ def test_a_fence_stops_the_write(off: tuple[Session, Any]) -> None:
     assert read_vm(session, ref) == before
 
 
-def test_a_stale_version_is_refused(off: tuple[Session, Any]) -> None:
+def test_a_stale_version_is_refused(session: Session, ref: VmRef) -> None:
     """A VM that somebody changed since it was read is not written."""
-    session, ref = off
     stale = read_vm(session, ref)
     reconfigure(session, ref, change(session, ref, numCoresPerSocket=8))
     with pytest.raises(ChangedMeanwhile):
@@ -169,34 +163,32 @@ def test_a_running_vm_is_not_reshaped(lab: LabFactory, login: Login) -> None:
     ],
     ids=["indivisible", "no-such-cpu", "beyond-memory"],
 )
-def test_vspheres_own_words_are_kept(off: tuple[Session, Any], desired: dict[str, Value], words: str) -> None:
+def test_vspheres_own_words_are_kept(
+    session: Session, ref: VmRef, desired: dict[str, Value], words: str
+) -> None:
     """A refused value shows the fault's name, its property and vSphere's message; nothing changed."""
-    session, ref = off
     before = read_vm(session, ref)
     with pytest.raises(ReconfigureRefused, match=words):
         reconfigure(session, ref, change(session, ref, **desired))
     assert read_vm(session, ref).settings == before.settings
 
 
-def test_virtual_numa_is_refused_on_older_hardware(off: tuple[Session, Any]) -> None:
+def test_virtual_numa_is_refused_on_older_hardware(session: Session, ref: VmRef) -> None:
     """A field that the VM's hardware version lacks never counts as set."""
-    session, ref = off
     with pytest.raises((ReconfigureRefused, ReadBackDiffers)):
         reconfigure(session, ref, change(session, ref, coresPerNumaNode=8))
 
 
-def test_a_field_that_the_api_lacks_is_refused_before_it_is_sent(off: tuple[Session, Any]) -> None:
+def test_a_field_that_the_api_lacks_is_refused_before_it_is_sent(session: Session, ref: VmRef) -> None:
     """An API version without a field would drop it silently: it is refused by name."""
-    session, ref = off
     asked = change(session, ref, coresPerNumaNode=8)
     session.transport.version = "vim.version.version12"  # vSphere 6.7
     with pytest.raises(ReconfigureRefused):
         reconfigure(session, ref, asked)
 
 
-def test_what_reads_back_otherwise_is_named(off: tuple[Session, Any]) -> None:
+def test_what_reads_back_otherwise_is_named(session: Session, ref: VmRef) -> None:
     """A key that vSphere silently ignores, since a typed field owns it, is found by reading back."""
-    session, ref = off
     ignored = Change((Edit("numvcpus", None, "8"),))
     with pytest.raises(ReadBackDiffers, match=r"reads back differently: numvcpus asked 8, reads nothing\."):
         reconfigure(session, ref, ignored)
@@ -213,9 +205,8 @@ def test_a_restricted_account_is_told_what_it_lacks(lab: LabFactory, login: Logi
     assert "reader@vsphere.local lacks the privilege VirtualMachine.Config.CPUCount" in caught.value.what
 
 
-def test_a_reconfigure_takes_few_round_trips(off: tuple[Session, Any]) -> None:
+def test_a_reconfigure_takes_few_round_trips(session: Session, ref: VmRef) -> None:
     """A change costs its task, a pushed wait and one read: no polling."""
-    session, ref = off
     asked = change(session, ref, numCoresPerSocket=8, numCPUs=8)
     before = session.round_trips
     reconfigure(session, ref, asked)

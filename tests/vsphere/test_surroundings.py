@@ -7,7 +7,7 @@ import pytest
 from tests.vsphere.support import LabFactory, Login, change, vm
 from vnuma.domain.vm.surroundings import Limit, Surroundings
 from vnuma.vsphere.apply import reconfigure
-from vnuma.vsphere.connect import Session
+from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.read import find_vm
 from vnuma.vsphere.surroundings import read_surroundings
 
@@ -23,9 +23,8 @@ AROUND = {
 }
 
 
-def test_a_clean_vm_has_nothing_around_it(session: Session) -> None:
+def test_a_clean_vm_has_nothing_around_it(session: Session, ref: VmRef) -> None:
     """Two round trips, one of them for its host's clock; it has a name, an address and a licence."""
-    ref = find_vm(session, "sql16")
     before = session.round_trips
     seen = read_surroundings(session, ref)
     assert seen == Surroundings(
@@ -127,9 +126,8 @@ def test_admission_control_is_its_clusters(lab: LabFactory, login: Login, on: bo
     assert read_surroundings(session, find_vm(session, "sql16")).admission_control is on
 
 
-def test_the_root_pool_has_what_its_host_has(session: Session) -> None:
+def test_the_root_pool_has_what_its_host_has(session: Session, ref: VmRef) -> None:
     """A root pool's reservation is what its host can give to VMs."""
-    ref = find_vm(session, "sql16")
     host, pool = ref.runtime.host, ref.resourcePool
     assert host is not None
     assert pool is not None

@@ -16,7 +16,7 @@ from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login, change, vm
 from vnuma.errors import VmNotFound, WaitTimeout
 from vnuma.vsphere.apply import reconfigure
-from vnuma.vsphere.connect import Session, SessionExpired
+from vnuma.vsphere.connect import Session, SessionExpired, VmRef
 from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.transport import Transport
 from vnuma.vsphere.wait import settle, wait_for, wait_for_task
@@ -40,31 +40,27 @@ def reads_an_answer(thread: threading.Thread) -> bool:
     return (code.co_filename, code.co_name) == (ssl.__file__, "read")
 
 
-def test_a_state_that_holds_needs_no_wait(session: Session) -> None:
+def test_a_state_that_holds_needs_no_wait(session: Session, ref: VmRef) -> None:
     """A predicate that holds at the start returns the values at once, even without time left."""
-    ref = find_vm(session, "sql16")
     values = wait_for(session, ref, (POWER, "name"), lambda seen: not is_off(seen), 0, "sql16 was off")
     assert values["name"] == "sql16"
 
 
-def test_unset_properties_are_absent(session: Session) -> None:
+def test_unset_properties_are_absent(session: Session, ref: VmRef) -> None:
     """A property that is not set is left out of the values, not invented."""
-    ref = find_vm(session, "sql16")
     values = wait_for(session, ref, (POWER, "runtime.question"), lambda seen: True, 1, "nothing")
     assert values.keys() == {POWER}
 
 
-def test_a_wait_ends_at_its_deadline(session: Session) -> None:
+def test_a_wait_ends_at_its_deadline(session: Session, ref: VmRef) -> None:
     """A state that never comes ends the wait, with what was waited for, how long, and what was seen."""
-    ref = find_vm(session, "sql16")
     with pytest.raises(WaitTimeout, match=r"^sql16 did not power off in 0\.1 s\.\n  Check the") as caught:
         wait_for(session, ref, (POWER,), is_off, 0.1, "sql16 did not power off")
     assert str(caught.value.seen[POWER]) == "poweredOn"
 
 
-def test_the_deadline_is_the_callers_clock(session: Session) -> None:
+def test_the_deadline_is_the_callers_clock(session: Session, ref: VmRef) -> None:
     """The clock that is passed in decides when time is up."""
-    ref = find_vm(session, "sql16")
     ticks = iter([1e9, 1e9, 1e9 + 99])
     with pytest.raises(WaitTimeout):
         wait_for(session, ref, (POWER,), is_off, 99, "sql16 did not power off", clock=lambda: next(ticks))
@@ -87,9 +83,8 @@ def test_a_change_is_pushed(lab: LabFactory, login: Login) -> None:
     assert str(values[POWER]) == "poweredOn"
 
 
-def test_no_collector_is_left_behind(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_collector_is_left_behind(session: Session, ref: VmRef, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wait that is over has taken its property collector away: its filters cost the server."""
-    ref = find_vm(session, "sql16")
     answers: dict[str, Any] = {}
     call = Transport.InvokeMethod
 
@@ -103,9 +98,8 @@ def test_no_collector_is_left_behind(session: Session, monkeypatch: pytest.Monke
         answers["CreatePropertyCollector"].CheckForUpdates("")
 
 
-def test_an_interrupt_ends_the_wait_at_once(session: Session) -> None:
+def test_an_interrupt_ends_the_wait_at_once(session: Session, ref: VmRef) -> None:
     """Ctrl-C in the middle of a wait is felt at once, and the session is as good as before."""
-    ref = find_vm(session, "sql16")
     inside, main = threading.Event(), threading.main_thread()
 
     def interrupt() -> None:
@@ -152,9 +146,8 @@ def test_a_task_that_succeeds_gives_its_result(lab: LabFactory, login: Login) ->
     assert str(session.read(ref, (POWER,)).values[POWER]) == "poweredOn"
 
 
-def test_a_task_that_fails_raises_its_fault(session: Session) -> None:
+def test_a_task_that_fails_raises_its_fault(session: Session, ref: VmRef) -> None:
     """A task's failure is raised as the fault that vSphere gave."""
-    ref = find_vm(session, "sql16")
     with pytest.raises(vim.fault.InvalidPowerState):
         wait_for_task(session, ref.PowerOnVM_Task(), LONG_S, "sql16 was not powered on")
 
