@@ -24,7 +24,7 @@ from vnuma.words.plain_text import counted
 from vnuma.words.provenance import in_json, scenario_of
 
 if TYPE_CHECKING:
-    from vnuma.engine.doctor.diagnosis import Diagnosis
+    from vnuma.engine.doctor.diagnose_vm import Diagnosis
 
 
 def doctor(

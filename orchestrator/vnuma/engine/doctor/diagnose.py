@@ -23,7 +23,7 @@ from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
 from vnuma.engine.access.places import audit_file, store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.doctor import diagnose_vm
-from vnuma.engine.doctor.diagnosis import Diagnosis, State
+from vnuma.engine.doctor.diagnose_vm import Diagnosis, State
 from vnuma.engine.lease.whose_vm import parse_mark
 from vnuma.engine.notify import TEST, VARIABLE, Notifier, event_line, ready_channels
 from vnuma.engine.preflight.findings import Finding
@@ -56,8 +56,6 @@ def machine_document() -> dict[str, Any]:
     built = lab.find_built()
     driver: dict[str, str | None]
     try:
-        from vnuma.sqlserver.client.driver import discover  # noqa: PLC0415 - that it is missing is an answer
-
         found = discover()
         driver = {"name": found.name, "version": found.version, "reason": None}
     except DriverMissing as error:

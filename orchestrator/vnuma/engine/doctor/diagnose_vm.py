@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from cryptography import x509
 from pyVmomi import vim
@@ -15,9 +17,8 @@ from vnuma.domain.vm.role import ELSEWHERE, needed_privileges, purpose_of
 from vnuma.domain.vm.setting import TYPED
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
-from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.preflight.findings import Finding
-from vnuma.errors import EnvironmentProblem
+from vnuma.errors import EnvironmentProblem, VnumaError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.kerberos import ticket_left_s
 from vnuma.sqlserver.instance.endpoint import read_clock
@@ -25,6 +26,24 @@ from vnuma.vsphere import surroundings, tls
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.uptime import host_ahead_s, seconds_since
 from vnuma.words.plain_text import duration, signed_seconds
+
+State = Literal["ok", "warn", "FAIL"]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """How a thing stands, what it is about, what was seen, and what helps."""
+
+    state: State
+    subject: str
+    what: str
+    more: tuple[str, ...] = ()
+
+    @classmethod
+    def failed(cls, subject: str, error: VnumaError) -> Diagnosis:
+        """A check that raised, in the error's own words."""
+        return cls("FAIL", subject, error.what, (f"fix: {error.fix}",) if error.fix else ())
+
 
 _RENEW_WITHIN = timedelta(days=30)
 
