@@ -43,7 +43,10 @@ _RUN = "/runs/"
 
 def application(store: Store | StoreError, access: Access) -> Starlette:
     """The application over one store, or, with the reason why there is none, over what needs none."""
-    of_store = _pages_of(Pages(Reader(store))) if isinstance(store, Store) else [_why_missing(store)]
+    if isinstance(store, Store):
+        of_store = _pages_of(Pages(Reader(store)))
+    else:
+        of_store = [Route("/{page:path}", partial(_trouble, error=store))]
     return Starlette(
         routes=[
             Route("/what-if/answer", lambda request: JSONResponse(answer(request.query_params))),
@@ -70,10 +73,6 @@ def _pages_of(pages: Pages) -> list[Route]:
         Route("/metrics", lambda _: Response(metrics(pages.reader), media_type=CONTENT_TYPE)),
         Route("/events", partial(_events, pages, anyio.CapacityLimiter(MOST_WATCHERS))),
     ]
-
-
-def _why_missing(error: StoreError) -> Route:
-    return Route("/{page:path}", partial(_trouble, error=error))
 
 
 def _report(pages: Pages, request: Request) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
@@ -14,7 +14,6 @@ from vnuma.checks.rules.catalogue import BY_ID
 from vnuma.engine.run.progress import Away, CellProgress, CellWord, Progress, VmProgress, line_of
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
-from vnuma.report.page.comparison_page import compared_html
 from vnuma.report.page.page import environment
 from vnuma.report.tables.history import study_history
 from vnuma.serve.reader import Figures, Reader, SharedCache, View
@@ -103,7 +102,7 @@ class Pages:
             try:
                 pair = [self._run(name).run for name in (before, after)]
                 simulated = next((run.simulated for run in pair if run.simulated), None)
-                found = self.figures.compared((pair[0].id, pair[1].id), allowed, compared_html)
+                found = self.figures.compared((pair[0].id, pair[1].id), allowed)
             except InputError as error:
                 problem = error
         return _page(
@@ -151,11 +150,8 @@ class Pages:
             raise view.trouble or InputError(f"The store has no run '{name}'.", fix="The list has every run.")
         return found
 
-    def _made(self, key: Hashable, mark: Hashable, make: object) -> Live:
-        def made() -> Live:
-            return _live(make())  # type: ignore[operator]
-
-        return self._live.get(key, mark, made)
+    def _made(self, key: Hashable, mark: Hashable, make: Callable[[], str]) -> Live:
+        return self._live.get(key, mark, lambda: _live(make()))
 
 
 def trouble(error: VnumaError) -> str:

@@ -17,9 +17,10 @@ from vnuma.checks.check_history import History
 from vnuma.engine.design_check.history import history
 from vnuma.engine.run.progress import Away, Progress, progress_of, vms_away
 from vnuma.errors import StoreError, VnumaError
-from vnuma.report.comparison.two_runs import Comparison, compare_runs
+from vnuma.report.comparison.two_runs import compare_runs
 from vnuma.report.model.model import load_run
 from vnuma.report.model.words import progress_words
+from vnuma.report.page.comparison_page import compared_html
 from vnuma.report.page.page import answer_parts, environment
 from vnuma.report.page.render import page_text
 from vnuma.store import estate_checks, runs
@@ -43,11 +44,6 @@ class Unreadable:
     why: str
     fix: str | None
 
-    @property
-    def error(self) -> StoreError:
-        """The error on this run's page."""
-        return StoreError(f"Run {self.run.name} cannot be read: {self.why}", fix=self.fix)
-
 
 @dataclass(frozen=True)
 class View:
@@ -66,7 +62,7 @@ class View:
         every: tuple[Progress | Unreadable, ...] = (*self.runs, *self.unreadable)
         seen = next((one for one in every if name in (one.run.name, str(one.run.id))), None)
         if isinstance(seen, Unreadable):
-            raise seen.error
+            raise StoreError(f"Run {seen.run.name} cannot be read: {seen.why}", fix=seen.fix)
         return seen
 
 
@@ -236,15 +232,13 @@ class Figures:
             run_id, self._mark(run_id), lambda: page_text(load_run(self._store, str(run_id)))
         )
 
-    def compared(
-        self, pair: tuple[int, int], allowed: Sequence[str], render: Callable[[Comparison], str]
-    ) -> str:
+    def compared(self, pair: tuple[int, int], allowed: Sequence[str]) -> str:
         """Two compared runs. Raises InputError where they may not be compared."""
         marks = tuple(map(self._mark, pair))
 
         def make() -> str:
             before, after = (load_run(self._store, str(run)) for run in pair)
-            return render(compare_runs([before], [after], allowed))
+            return compared_html(compare_runs([before], [after], allowed))
 
         return self._compared.get((pair, tuple(allowed)), marks, make)
 
