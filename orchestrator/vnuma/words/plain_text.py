@@ -51,6 +51,12 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
+def first_of(names: Sequence[str], most: int) -> str:
+    """The first `most` names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def signed_seconds(seconds: float) -> str:
     """A clock's difference in whole seconds, ahead (+) or behind (-): +3 s, -12 s, 0 s."""
     whole = round(seconds)

@@ -14,7 +14,7 @@ from tests.support.hosts import host_of, vm_of
 from tests.support.studies import study
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.preflight.findings import Finding, refuse_blocked, refuse_shown
-from vnuma.engine.preflight.preflight import check, locality_findings, touched_settings
+from vnuma.engine.preflight.preflight import check, locality_findings, measurement_findings, touched_settings
 from vnuma.errors import PreflightBlocked
 
 Refuse = Callable[[list[Finding]], None]
@@ -54,10 +54,13 @@ def test_a_rule_finds_its_case_and_nothing_in_a_clean_one(
     rule: str, severity: str, changes: dict[str, Any], vm: dict[str, Any], host: dict[str, Any]
 ) -> None:
     """With the condition it is there, without it it is not."""
-    here = check(study(**changes), replace(vm_of(), **vm), replace(host_of(), **host))
+    changed = study(**changes)
+    here = check(changed, replace(vm_of(), **vm), replace(host_of(), **host))
+    here += measurement_findings(changed)
+    clean = [*check(study(), vm_of(), host_of()), *measurement_findings(study())]
 
     assert found(rule, severity, here)
-    assert not any(finding.id == rule for finding in check(study(), vm_of(), host_of()))
+    assert not any(finding.id == rule for finding in clean)
 
 
 def test_a_server_form_that_the_study_has_is_not_asked_for() -> None:

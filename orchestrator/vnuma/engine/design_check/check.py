@@ -28,7 +28,6 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
 from vnuma.engine.design_check.designed_vms import (
     DESIGNS,
-    Present,
     added_by_host,
     planned,
     present_vms,
@@ -40,6 +39,7 @@ from vnuma.estate.waivers import Waiver, in_design
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance.rule_facts import read_design
 from vnuma.sqlserver.instance.server import read_server, read_start, read_topology
+from vnuma.words.plain_text import first_of
 
 _NAMED = 8
 """How many tags, folders or clusters a message names."""
@@ -60,7 +60,15 @@ class Filters:
 
     def admit(self, estate: Estate, vm: EstateVm) -> bool:
         """Whether the VM is one of those asked for."""
-        return self._named(vm) and self._in_folder(vm) and self._in_cluster(estate, vm) and self._tagged(vm)
+        folder, cluster = self.folder.rstrip("/"), estate.cluster_of.get(vm.facts.host_moid)
+        below = folder if folder.startswith(("/", "*")) else f"*/{folder}"
+        tag = self.tag if ":" in self.tag else f"*:{self.tag}"
+        return (
+            (not self.name or fnmatchcase(vm.facts.name, self.name))
+            and (not folder or fnmatchcase(vm.facts.path, f"{below}/*"))
+            and (not self.cluster or (cluster is not None and fnmatchcase(cluster.name, self.cluster)))
+            and (not self.tag or any(fnmatchcase(one, tag) for one in vm.tags or ()))
+        )
 
     def require_any(self, estates: Sequence[Estate]) -> None:
         """Refuse filters that let no VM through: nothing would be checked, and a pipeline would take it for
@@ -93,11 +101,10 @@ class Filters:
             "cluster": {one.name for estate in estates for one in estate.cluster_of.values()},
         }
         what = "is named" if name == "name" else f"is in the {name}"
-        patterns = "Patterns may use * and ?, as in --name 'sql-*'; case matters."
-        return InputError(
-            f"No VM {_seen(estates)}{what} {getattr(self, name)}.",
-            fix=f"There are: {_some(there[name])}." if name in there else patterns,
-        )
+        fix = "Patterns may use * and ?, as in --name 'sql-*'; case matters."
+        if name in there:
+            fix = f"There are: {first_of(sorted(there[name]), _NAMED) or 'none'}."
+        return InputError(f"No VM {_seen(estates)}{what} {getattr(self, name)}.", fix=fix)
 
     def _no_tag(self, estates: Sequence[Estate], vms: Sequence[EstateVm]) -> InputError:
         if all(vm.tags is None for vm in vms):
@@ -106,41 +113,16 @@ class Filters:
                 f"VMs cannot be chosen by tag: {reasons[0] if reasons else 'no tags were read.'}",
                 fix="Tags are read with --all and saved by vnuma inventory save; RVTools exports have none.",
             )
+        known = sorted({tag for vm in vms for tag in vm.tags or ()})
         return InputError(
             f"No VM {_seen(estates)}has the tag {self.tag}.",
-            fix=f"Existing tags: {_some({tag for vm in vms for tag in vm.tags or ()})}.",
+            fix=f"Existing tags: {first_of(known, _NAMED) or 'none'}.",
         )
-
-    def _tagged(self, vm: EstateVm) -> bool:
-        if not self.tag:
-            return True
-        wanted = self.tag if ":" in self.tag else f"*:{self.tag}"
-        return any(fnmatchcase(tag, wanted) for tag in vm.tags or ())
-
-    def _named(self, vm: EstateVm) -> bool:
-        return not self.name or fnmatchcase(vm.facts.name, self.name)
-
-    def _in_folder(self, vm: EstateVm) -> bool:
-        folder = self.folder.rstrip("/")
-        wanted = folder if folder.startswith(("/", "*")) else f"*/{folder}"
-        return not folder or fnmatchcase(vm.facts.path, f"{wanted}/*")
-
-    def _in_cluster(self, estate: Estate, vm: EstateVm) -> bool:
-        if not self.cluster:
-            return True
-        cluster = estate.cluster_of.get(vm.facts.host_moid)
-        return cluster is not None and fnmatchcase(cluster.name, self.cluster)
 
 
 def _seen(estates: Sequence[Estate]) -> str:
     """What limits the VMs of a vCenter; a file shows what it has."""
     return "that the account may see " if any(estate.kind == "vcenter" for estate in estates) else ""
-
-
-def _some(names: Iterable[str]) -> str:
-    known = sorted(set(names))
-    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-    return f"{', '.join(known[:_NAMED]) or 'none'}{more}"
 
 
 NO_LOGIN = "the inventory has no login to SQL Server for this VM"
@@ -175,10 +157,6 @@ def sql_reader(targets: Iterable[Target]) -> ReadSql:
     return read
 
 
-# What concerns a measurement alone is asked only of a study.
-_STUDY_PARTS = {"study"}
-
-
 @dataclass(frozen=True)
 class CheckRequest:
     """What a check is asked besides the facts. `sql` is None without --sql; `placements` by VM name."""
@@ -195,17 +173,12 @@ class CheckRequest:
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
-_UNASKED = CheckRequest()
-
-
+@gc_paused()
 def run_check(estates: Sequence[Estate], asked: CheckRequest) -> CheckResult:
     """Evaluate the rules over every VM that the filters let through."""
-    with gc_paused():
-        return _run(estates, asked)
-
-
-def _run(estates: Sequence[Estate], asked: CheckRequest) -> CheckResult:
-    rules, present = _rules(asked), present_vms(asked.present)
+    # What concerns a measurement alone is asked only of a study.
+    rules = RULES if asked.study else tuple(rule for rule in RULES if "study" not in rule.needs)
+    present = present_vms(asked.present)
     used: set[Waiver] = set()
     vms: list[CheckedVm] = []
     notes, beside = list[str](), list[Waiver]()
@@ -221,7 +194,9 @@ def _run(estates: Sequence[Estate], asked: CheckRequest) -> CheckResult:
         subjects = [subject_of(estate, vm, asked) for vm in chosen]
         if estate.kind in DESIGNS and subjects and all(subject.host is None for subject in subjects):
             host_adds[estate.source] = added_by_host(
-                replace(estate, vms=tuple(chosen)), rules, lambda there, vm: subject_of(there, vm, _UNASKED)
+                replace(estate, vms=tuple(chosen)),
+                rules,
+                lambda there, vm: subject_of(there, vm, CheckRequest()),
             )
         evaluated = _evaluated(subjects, rules, asked.study)
         for vm, (subject, evaluations) in zip(chosen, evaluated, strict=True):
@@ -230,7 +205,10 @@ def _run(estates: Sequence[Estate], asked: CheckRequest) -> CheckResult:
             waivers = replace(asked, waivers=(*asked.waivers, *own)) if own else asked
             beside += own
             found = _checked(subject, estate.source, evaluations, waivers, used)
-            vms.append(_of_design(found, estate, vm, present) if estate.kind in DESIGNS else found)
+            if estate.kind in DESIGNS:
+                then, now = planned(estate, vm), today(estate, vm, present)
+                found = replace(found, declared=vm.declared, planned=then, today=now)
+            vms.append(found)
     vms.sort(key=_worst_first)
     return CheckResult(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -245,11 +223,6 @@ def _run(estates: Sequence[Estate], asked: CheckRequest) -> CheckResult:
         every_rule=len(RULES),
         host_adds=host_adds,
     )
-
-
-def _of_design(found: CheckedVm, estate: Estate, vm: EstateVm, present: Present) -> CheckedVm:
-    """With its place in the code, and what the guest sees today and will see."""
-    return replace(found, declared=vm.declared, planned=planned(estate, vm), today=today(estate, vm, present))
 
 
 def compare(result: CheckResult, earlier: Earlier) -> CheckResult:
@@ -287,12 +260,6 @@ def _names(estate: Estate, vm: EstateVm) -> tuple[str, ...]:
     """Under what a finding may be known that is seen from this VM: its key, its host, its cluster."""
     cluster = estate.cluster_of.get(vm.facts.host_moid)
     return vm.facts.key, vm.facts.host_name, cluster.name if cluster else ""
-
-
-def _rules(asked: CheckRequest) -> tuple[Rule, ...]:
-    if asked.study is not None:
-        return RULES
-    return tuple(rule for rule in RULES if not rule.needs & _STUDY_PARTS)
 
 
 def subject_of(estate: Estate, vm: EstateVm, asked: CheckRequest) -> Subject:

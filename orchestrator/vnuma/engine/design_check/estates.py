@@ -152,7 +152,8 @@ def _read(
         ref = find(session)
         found = estate.read_estate(session, ref, earlier)
         if ref is not None:
-            found = _with_waits(session, ref, _with_limits(session, found))
+            limited = _with_limits(session, found)
+            found = replace(limited, vms=tuple(_with_waits(session, ref, vm) for vm in limited.vms))
         return replace(found, simulated=scenario_of(session.about.name))
 
 
@@ -169,12 +170,8 @@ def _with_limits(session: Session, found: Estate) -> Estate:
     return replace(found, clusters=clusters)
 
 
-def _with_waits(session: Session, ref: VmRef, found: Estate) -> Estate:
-    """With how long the VM's vCPUs waited, which is too much to read for every VM of an estate."""
-    return replace(found, vms=tuple(_waited(session, ref, vm) for vm in found.vms))
-
-
-def _waited(session: Session, ref: VmRef, vm: EstateVm) -> EstateVm:
+def _with_waits(session: Session, ref: VmRef, vm: EstateVm) -> EstateVm:
+    """With how long its vCPUs waited, which is too much to read for every VM of an estate."""
     vcpus = vm.facts.settings.get("numCPUs")
     if vm.facts.power is not Power.ON or not isinstance(vcpus, int):
         return replace(vm, absent={**vm.absent, "waits": "the VM does not run"})

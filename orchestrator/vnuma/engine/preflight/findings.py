@@ -16,8 +16,6 @@ from vnuma.vsphere.tags import read_tags_of
 
 Severity = Literal["block", "warn", "info"]
 
-_MOST_NAMES = 5
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -69,12 +67,6 @@ def refuse_shown(findings: Iterable[Finding], command: str) -> None:
             f"{', '.join(ids)} {'blocks' if len(ids) == 1 else 'block'} the study. Nothing was changed.",
             fix=f"Apply the fixes listed above, then run: {command}",
         )
-
-
-def some_of(names: tuple[str, ...]) -> str:
-    """The first names, and how many more there are."""
-    listed = ", ".join(names[:_MOST_NAMES])
-    return listed if len(names) <= _MOST_NAMES else f"{listed} and {len(names) - _MOST_NAMES} more"
 
 
 _TICKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{1,63}")

@@ -214,10 +214,6 @@ class ShapePlan:
     arms: tuple[ArmPlan, ...]
     test_clone: bool
 
-    def documents(self) -> dict[str, dict[str, object]]:
-        """Facts about the host and the VM, by scope, for the store."""
-        return {"host": _host_document(self.host), "vm": _vm_document(self.vm)}
-
     @property
     def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
         """Every setting that an arm changes: its present value, and its distinct values in the arms."""
@@ -263,7 +259,7 @@ class TargetPlan:
         guest = asdict(self.linux) | {"left_out": dict(self.left_out)} if self.linux else None
         return {
             **({"machine": guest} if guest else {}),
-            **(self.shape.documents() if self.shape else {}),
+            **(_shape_documents(self.shape.host, self.shape.vm) if self.shape else {}),
             "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
         }
 
@@ -273,9 +269,9 @@ class TargetPlan:
             refuse_if_marked(self.shape.vm)
 
 
-def _host_document(host: HostFacts) -> dict[str, object]:
-    """The facts about the host that decide whether results are comparable."""
-    return {
+def _shape_documents(host: HostFacts, vm: VmFacts) -> dict[str, dict[str, object]]:
+    """The facts about host and VM that decide whether results are comparable."""
+    of_host: dict[str, object] = {
         "name": host.name,
         "esxi": str(host.release),
         "model": f"{host.vendor} {host.model}",
@@ -288,10 +284,7 @@ def _host_document(host: HostFacts) -> dict[str, object]:
         "numa_nodes": [{"id": n.id, "cpus": list(n.cpus), "memory_mb": n.memory_mb} for n in host.numa_nodes],
         **({"node_memory_estimated": True} if host.node_memory_estimated else {}),
     }
-
-
-def _vm_document(vm: VmFacts) -> dict[str, object]:
-    return {
+    of_vm: dict[str, object] = {
         "name": vm.name,
         "path": vm.path,
         "hardware_version": vm.hardware_version,
@@ -299,6 +292,7 @@ def _vm_document(vm: VmFacts) -> dict[str, object]:
         "power": str(vm.power),
         "settings": dict(vm.settings),
     }
+    return {"host": of_host, "vm": of_vm}
 
 
 def plan_all(
@@ -309,7 +303,8 @@ def plan_all(
     Raises MachineUnreachable, or PreflightBlocked for a guest that gave no answer.
     """
     shapes = {name: plan_shape_of(study, one, permit) for name, one in targets.items() if one.vcenter}
-    on = {name: one for name, one in targets.items() if name not in shapes or _is_on(shapes[name])}
+    off = {name for name, shape in shapes.items() if shape.vm.power is not Power.ON}
+    on = {name: one for name, one in targets.items() if name not in off}
     work, linux, found = study.workload, dict[str, LinuxFacts](), dict[str, list[Finding]]()
     if work.client_host is not None and work.runs_programs:
         require_client(inventory, work.client_host)
@@ -364,10 +359,6 @@ def own_client_findings(
             "part of what is measured.",
             "As workload.client, name another machine; without it the program runs in the guest.",
         )
-
-
-def _is_on(shape: ShapePlan) -> bool:
-    return shape.vm.power is Power.ON
 
 
 def _plan(
@@ -476,7 +467,10 @@ def guest_findings(
         if one_node and (own := [item for item in found if item not in general])
     }
     findings = [item for label, found in why.items() if label not in left_out for item in found]
-    return findings + [_left_out(label, reason) for label, reason in left_out.items()], left_out
+    remedy = "The matrix is 1 x 1: no memory in it is remote."
+    for label, reason in left_out.items():
+        findings.append(Finding.warn(NODES, f"Arm {label} is left out: {reason}", remedy))
+    return findings, left_out
 
 
 def _seen_by(arm: ArmPlan | None, linux: LinuxFacts) -> LinuxFacts:
@@ -484,12 +478,6 @@ def _seen_by(arm: ArmPlan | None, linux: LinuxFacts) -> LinuxFacts:
     if arm is None or arm.prediction is None or arm.view is None:
         return linux
     return linux.with_nodes(arm.prediction.node_sizes, int(str(arm.view.memory_mb)))
-
-
-def _left_out(label: str, reason: str) -> Finding:
-    return Finding.warn(
-        NODES, f"Arm {label} is left out: {reason}", "The matrix is 1 x 1: no memory in it is remote."
-    )
 
 
 def _missing(privilege: str, vm: str) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from vnuma.checks.evaluate import evaluate
@@ -29,7 +30,7 @@ from vnuma.engine.instance import sql_settings
 from vnuma.engine.instance.sql_identity import STATED
 from vnuma.engine.lease.hours import LONGER, why_never
 from vnuma.engine.lease.whose_vm import parse_mark
-from vnuma.engine.preflight.findings import Finding, some_of, worst_first
+from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import ArmImpossible, DriverMissing, EnvironmentProblem, LoginRefused, PrivilegeMissing
 from vnuma.sqlserver.client.connect import connect, located
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -37,8 +38,12 @@ from vnuma.sqlserver.database import ownership
 from vnuma.sqlserver.instance import endpoint
 from vnuma.sqlserver.instance.endpoint import answers
 from vnuma.sqlserver.instance.server import read_permissions
+from vnuma.words.plain_text import first_of
 from vnuma.workloads.client import client_host, driver_on
 from vnuma.workloads.interface import Obstacle, workload_named
+
+some_of = partial(first_of, most=5)
+"""The names that a finding shows."""
 
 _RECENT_MINUTES = 10.0
 _UNLIMITED = {
@@ -440,14 +445,11 @@ def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -
                 driver_on(client, hello, server.driver)
                 if why := host.why_not(server.host, server.port):
                     what = f"{client.name} does not reach SQL Server at {server.where}: {why}."
-                    found[vm] = [_block(what, "Open its firewall for that machine, or name another client.")]
+                    fix = "Open its firewall for that machine, or name another client."
+                    found[vm] = [Finding.block(WORKLOAD, what, fix)]
     except EnvironmentProblem as error:
-        return {vm: [_block(error.what, error.fix or "")] for vm in targets}
+        return {vm: [Finding.block(WORKLOAD, error.what, error.fix or "")] for vm in targets}
     return found
-
-
-def _block(what: str, fix: str) -> Finding:
-    return Finding.block(WORKLOAD, what, fix)
 
 
 _INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more vCPUs; or disable it."
@@ -461,20 +463,15 @@ def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Fi
     if not remote and study.control_arm is None:
         return
     who = f"workload {study.workload.name}" if remote else "design.control"
-    if len(host.numa_nodes) < 2:
-        yield _one_host_node(who, host)
+    if len(host.numa_nodes) < 2:  # no remote memory, whatever the arms are
+        yield Finding.block(
+            "C03",
+            f"{who} needs vNUMA nodes on two physical nodes, but {host.name} has one NUMA node.",
+            "Use a host with two NUMA nodes and no node interleaving in its BIOS; or disable it.",
+        )
         return
     for label in study.labels if remote else (study.reference,):
         yield from _two_nodes(study, label, who, vm, host)
-
-
-def _one_host_node(who: str, host: HostFacts) -> Finding:
-    """A host with one node has no remote memory, whatever the arms are."""
-    return Finding.block(
-        "C03",
-        f"{who} needs vNUMA nodes on two physical nodes, but {host.name} has one NUMA node.",
-        "Use a host with two NUMA nodes and no node interleaving in its BIOS; or disable it.",
-    )
 
 
 def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
@@ -523,13 +520,11 @@ LOCK = "P28"
 
 
 def check(study: Study, vm: VmFacts, host: HostFacts) -> list[Finding]:
-    """Findings from vSphere's facts about this study on this VM, worst first."""
+    """Findings from vSphere's facts about this study on this VM."""
     impossible = list(_arms(study, vm, host))
     said = {finding.id for finding in impossible if finding.severity == "block"}
     rules = [finding for finding in rule_findings(study, vm, host) if finding.id not in said]
-    return worst_first(
-        [*impossible, *_vm(study, vm), *_power(study, host), *rules, *measurement_findings(study)]
-    )
+    return [*impossible, *_vm(study, vm), *_power(study, host), *rules]
 
 
 def under_study(name: str, lease: str | None) -> Iterator[Finding]:
