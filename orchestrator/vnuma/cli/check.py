@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import typer
 
-from vnuma.cli.check_options import CheckOptions
-from vnuma.cli.check_output import CheckFormat, judge, write, write_fixes
-from vnuma.cli.evidence import read_text
-from vnuma.cli.options import find_inventory, opened_store, read_study
-from vnuma.cli.screen import echo, echo_json, say, width
-from vnuma.domain.vm.estate import Estate
-from vnuma.errors import InputError, UsageError, VnumaError
-from vnuma.words.plain_text import counted
-from vnuma.words.provenance import banner
-
-if TYPE_CHECKING:
-    from vnuma.checks.result import CheckResult
-    from vnuma.engine.design_check.check import CheckRequest
-    from vnuma.engine.notify import Notifier
-
-    Tell = Callable[[CheckResult], None]
+from vnuma.cli.check_options import CheckFormat, CheckOptions
+from vnuma.cli.screen import echo_json, width
+from vnuma.errors import InputError, UsageError
 
 
 def check(given: CheckOptions) -> None:
@@ -40,53 +19,12 @@ def check(given: CheckOptions) -> None:
     if given.explain is not None:
         _explain(given.explain, given.format_)
         return
-    if given.history:
-        _show_history(given)
-        return
-    from vnuma.engine.design_check.against_design import drift
-    from vnuma.engine.design_check.against_design import read_designs as read_intended
-    from vnuma.engine.design_check.check import CheckRequest, compare, run_check
-    from vnuma.engine.design_check.history import earlier, require_same_estate
-    from vnuma.engine.design_check.host_evidence import placements
-    from vnuma.estate.waivers import load as load_waivers
+    from vnuma.cli.check_estates import check_estates, show_history
 
-    given.refuse_contradictions()
-    evidence = given.evidence
-    asked = CheckRequest(
-        filters=given.filters(),
-        assume_defaults=given.assume_defaults,
-        study=read_study(given.study)[0] if given.study else None,
-        waivers=load_waivers(given.waivers) if given.waivers else (),
-        placements=placements(read_text(str(evidence)), evidence) if evidence else {},
-    )
-    site = find_inventory(given.inventory) if given.live else None
-    with notifying(site if given.all_ and given.record else None) as tell:
-        intended = read_intended(given.against) if given.against else []
-        if site:
-            estates, asked = _live(site, asked, given)
-        elif given.sql:
-            raise UsageError("--sql needs running VMs.", fix="Use it with --vm, --study or --all.")
-        elif given.planned:
-            estates, present = _designed(given)
-            asked = replace(asked, present=present)
-        else:
-            estates = _from_file(given.snapshot, given.rvtools)
-        asked.filters.require_any(estates)
-        result = run_check(estates, asked)
-        if given.against:
-            result = replace(result, drift=drift(intended, estates, asked.filters, site))
-        if given.record:
-            result = _recorded(result, given.store)
-        tell(result)
-    if given.baseline:
-        then = earlier(given.baseline, asked)
-        require_same_estate(result, then, given.baseline)
-        result = compare(result, then)
-    if given.fix_as:
-        write_fixes(result, given.fix_as, given.output)
+    if given.history:
+        show_history(given)
     else:
-        write(result, given.format_, given.output)
-    judge(result, given.fail_on, assumed=given.fail_on_assumed, least_percent=given.least_evaluated)
+        check_estates(given)
 
 
 def _explain(rule: str, format_: CheckFormat) -> None:
@@ -103,160 +41,3 @@ def _explain(rule: str, format_: CheckFormat) -> None:
             typer.echo(explanation(rule, min(EXPLAINED_WIDTH, width() or EXPLAINED_WIDTH)))
     except InputError as error:
         raise UsageError(error.what, fix=error.fix) from error
-
-
-def _show_history(given: CheckOptions) -> None:
-    """Print the recorded checks: which findings are new, gone or unchanged, and for how long."""
-    from vnuma.engine.design_check.history import history
-    from vnuma.report.check import as_history
-
-    if given.format_ not in ("table", "json"):
-        raise typer.BadParameter("--history is available as table or json.")
-    since = _time(given.since) if given.since else None
-    found = history(opened_store(given.store), since)
-    if given.format_ == "json":
-        echo(as_history.as_json(found), nl=False)
-        return
-    banner_shown = ""
-    for one in found:
-        if one.simulated and one.simulated != banner_shown:
-            banner_shown = one.simulated
-            echo(banner(banner_shown))
-        for line in as_history.lines(one):
-            say(line)
-
-
-def _time(text: str) -> datetime:
-    """A day or a moment; without a zone, UTC."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"--since {text} is not a date. Write it as 2026-11-01.") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-def _recorded(result: CheckResult, store: str | None) -> CheckResult:
-    """The recorded result, each finding marked as new or unchanged since the previous check."""
-    from vnuma.engine.design_check.check import compare
-    from vnuma.engine.design_check.history import record
-
-    before = record(opened_store(store, create=True), result)
-    return compare(result, before) if before else result
-
-
-def _live(site: Path, asked: CheckRequest, given: CheckOptions) -> tuple[Sequence[Estate], CheckRequest]:
-    """The estates of running vCenters, and the SQL Servers to log in to if requested."""
-    from vnuma.engine.access.inventory import read_targets
-    from vnuma.engine.design_check import estates as live
-    from vnuma.engine.design_check.check import sql_reader
-
-    if given.sql:
-        asked = replace(asked, sql=sql_reader(read_targets(site).values()))
-    wanted = [given.vm] if given.vm else asked.study.vms if asked.study else None
-    if wanted is not None:
-        return live.read_some(site, wanted), asked
-    if given.record:
-        return live.read_changes(site, full=given.full, tags=bool(given.tag)), asked
-    return (live.read_all_tagged(site) if given.tag else live.read_all(site)), asked
-
-
-def _designed(given: CheckOptions) -> tuple[Sequence[Estate], Sequence[Estate]]:
-    """The designs, and the site as it is now (of the snapshot; without one, nothing). Raises InputError."""
-    from vnuma.engine.design_check.designed_vms import on_hosts, on_named_hosts
-    from vnuma.estate.design import read_design, with_contradictions
-    from vnuma.estate.snapshot import load
-
-    found = with_contradictions([read_design(file) for file in given.planned])
-    if not any(estate.vms for estate in found):
-        first = next(item for estate in found for item in estate.unseen)
-        raise InputError(
-            f"No VM to check in {given.planned[0]}: it contains no readable VM.",
-            fix=f"Correct {first.name}: {first.why}.",
-        )
-    present = load(given.snapshot) if given.snapshot else ()
-    if given.host_nodes or given.cluster:
-        there = given.look_ahead().location()
-        return [on_hosts(estate, there, given.cluster) for estate in found], present
-    return [on_named_hosts(estate, present) if present else estate for estate in found], present
-
-
-def _from_file(snapshot: Path | None, rvtools: Path | None) -> Sequence[Estate]:
-    """A file's estates. Raises InputError for a file without VMs: checking nothing would look like a pass."""
-    from vnuma.estate.rvtools import read_rvtools
-    from vnuma.estate.snapshot import load
-
-    found = load(snapshot) if snapshot else (read_rvtools(rvtools),) if rvtools else ()
-    if not any(estate.vms for estate in found):
-        raise InputError(
-            f"No VM to check in {snapshot or rvtools}: it contains no readable VM.",
-            fix="Save it again with an account that can see VMs: vnuma inventory save FILE",
-        )
-    return found
-
-
-_NAMED = 10
-
-
-@contextmanager
-def notifying(site: Path | None) -> Iterator[Tell]:
-    """Send notifications about the check inside, as the inventory `site` says; None: none.
-
-    A failed notification is only shown. Raises InputError for an invalid vnuma_notify.
-    """
-    if site is None:
-        yield lambda _result: None
-        return
-    from vnuma.engine.access.inventory import read_targets
-    from vnuma.engine.notify import Notifier, ready_channels
-
-    notifier = Notifier(*ready_channels(site, read_targets(site)))
-    try:
-        yield lambda result: _tell(notifier, result)
-    except VnumaError as error:
-        _hear(
-            notifier,
-            "check_failed",
-            simulated=None,  # only a reading shows whether the source is a lab
-            words=error.what,
-            exit_code=error.exit_code,
-            next=error.fix,
-        )
-        raise
-    finally:
-        notifier.wait()
-        for words in notifier.failures():
-            with suppress(OSError):
-                say(f"Not sent  {words}", sys.stderr)
-
-
-def _tell(notifier: Notifier, result: CheckResult) -> None:
-    """New findings since the last recorded check; the first one has nothing to compare with."""
-    simulated = result.simulated is not None
-    new = [item.judged for item in result.groups if item.judged.change == "new" and not item.judged.waived]
-    if new:
-        found = [f"{item.severity.value} {item.finding.rule} {item.finding.name}" for item in new]
-        words = f"{counted(len(new), 'new finding')}: {_some(found)}."
-        _hear(notifier, "new_findings", simulated=simulated, words=words, next="vnuma check --history")
-    drift = result.drift
-    if drift and drift.any:
-        from vnuma.report.check.words import author_words, difference_words
-
-        found = [
-            f"{vm.facts.name}: {difference_words(one)}; {author_words(one)}"
-            for vm in drift.vms
-            for one in vm.differences
-        ]
-        found += [f"{one.name}: missing" for one in drift.only_design]
-        words = f"{counted(len(drift.vms) + len(drift.only_design), 'VM')} not as designed: {_some(found)}."
-        _hear(notifier, "drift", simulated=simulated, words=words, next=None)
-
-
-def _some(found: list[str]) -> str:
-    left = len(found) - _NAMED
-    return "; ".join(found[:_NAMED]) + (f"; and {left:,} more" if left > 0 else "")
-
-
-def _hear(notifier: Notifier, event: str, *, simulated: bool | None, **more: object) -> None:
-    from vnuma.engine.notify import event_line
-
-    notifier.hear(event_line(event, None, simulated=simulated, **more))

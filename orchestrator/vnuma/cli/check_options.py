@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from vnuma.checks.fix_as import Tool
-from vnuma.cli.check_output import CheckFormat, FailOn
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.options import InventoryOption, StoreOption
 from vnuma.cli.shape_options import EsxiOption, HostsOption, LookAhead, ThreadsOption
 
 if TYPE_CHECKING:
     from vnuma.engine.design_check.check import Filters
+
+
+CheckFormat = Literal["table", "json", "csv", "sarif", "html", "markdown"]
+"""What to write."""
+
+FailOn = Literal["block", "warn", "drift"]
+"""The lowest severity at which an unwaived finding means exit code 10. Drift counts as a warning."""
 
 
 @dataclass(frozen=True)

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from rich.text import Text
 
 from vnuma.checks.fix_as import Tool
+from vnuma.checks.result import CheckResult
 from vnuma.checks.rule import Severity
+from vnuma.cli.check_options import CheckFormat, FailOn
 from vnuma.cli.screen import console, echo, signed, width, write_out
 from vnuma.errors import ThresholdMet
+from vnuma.report.check import as_csv, as_json, as_markdown, as_page, as_sarif, as_text
+from vnuma.report.check.as_fixes import as_fixes
+from vnuma.report.check.as_text import WIDTH, heads, lines
+from vnuma.report.check.words import headline, undecided_words
 from vnuma.words.plain_text import counted, escaped
 from vnuma.words.provenance import banner
-
-if TYPE_CHECKING:
-    from vnuma.checks.result import CheckResult
-
-
-CheckFormat = Literal["table", "json", "csv", "sarif", "html", "markdown"]
-"""What to write."""
-
-
-FailOn = Literal["block", "warn", "drift"]
-"""The lowest severity at which an unwaived finding means exit code 10. Drift counts as a warning."""
-
 
 _FORMAT_OF: dict[str, CheckFormat] = {
     ".json": "json",
@@ -50,8 +43,6 @@ def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> Non
 
 def write_fixes(result: CheckResult, tool: Tool, output: Path | None) -> None:
     """The fixes of VMs as commands of a tool. Raises InputError if the file cannot be written."""
-    from vnuma.report.check.as_fixes import as_fixes
-
     _written(result, as_fixes(result, tool), output)
 
 
@@ -62,8 +53,6 @@ def _written(result: CheckResult, text: str, output: Path | None) -> None:
 
 
 def _text(result: CheckResult, format_: CheckFormat) -> str:
-    from vnuma.report.check import as_csv, as_json, as_markdown, as_page, as_sarif, as_text
-
     writers = {
         "table": lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
         "json": lambda: as_json.as_json(result),
@@ -77,9 +66,6 @@ def _text(result: CheckResult, format_: CheckFormat) -> str:
 
 def _show(result: CheckResult) -> None:
     """The table; colour marks the first word of a finding and adds no meaning."""
-
-    from vnuma.report.check.as_text import WIDTH, heads, lines
-
     screen = console()
     room = min(WIDTH, (width() or WIDTH + _SIGN) - _SIGN)
     first = heads(result, room)
@@ -94,8 +80,6 @@ def _show(result: CheckResult) -> None:
 
 
 def _show_counts(result: CheckResult, output: Path) -> None:
-    from vnuma.report.check.words import headline
-
     if result.simulated:
         echo(banner(result.simulated))
     echo(headline(result))
@@ -133,8 +117,6 @@ def judge(result: CheckResult, fail_on: FailOn | None, *, assumed: bool, least_p
             fix="Fix them, or accept them until a date in a waivers file: --waivers FILE",
         )
     if result.decided_percent < least_percent:
-        from vnuma.report.check.words import undecided_words
-
         raise ThresholdMet(
             f"Too little was evaluated: {undecided_words(result)}.",
             fix='Give what is missing (see "not evaluated"), or accept less: --least-evaluated PERCENT',

@@ -67,6 +67,9 @@ def compare(
     vnuma compare a.1 b.1 c.1 --allow sql_server.version
     """
 
+    from vnuma.report.comparison import several_runs
+    from vnuma.report.model.model import load_run
+
     if len(runs) < 2:
         raise UsageError("A comparison needs two runs or more.", fix="vnuma status lists the runs.")
     sides = _sides(runs, after)
@@ -79,7 +82,11 @@ def compare(
                 f"{option} is only for a change, and {len(runs)} runs are named.",
                 fix="Name two runs, or say with --after which were after the change.",
             )
-    _several(runs, allow or (), format_, store)
+    found = several_runs.pool_runs([load_run(*opened_run(name, store)) for name in runs], allow or ())
+    if format_ == "json":
+        echo(several_runs.as_json(found), nl=False)
+    else:
+        say(several_runs.as_text(found).rstrip("\n"))
 
 
 def _sides(runs: Sequence[str], after: Sequence[str] | None) -> tuple[Sequence[str], Sequence[str]] | None:
@@ -132,17 +139,6 @@ def _change(
     ]
     if met:
         raise ThresholdMet(f"{condition} is true for {listed(met)}.", fix=f"vnuma report {after[0]}")
-
-
-def _several(runs: Sequence[str], allowed: Sequence[str], format_: str, store: str | None) -> None:
-    from vnuma.report.comparison import several_runs
-    from vnuma.report.model.model import load_run
-
-    found = several_runs.pool_runs([load_run(*opened_run(name, store)) for name in runs], allowed)
-    if format_ == "json":
-        echo(several_runs.as_json(found), nl=False)
-    else:
-        say(several_runs.as_text(found).rstrip("\n"))
 
 
 def _twins(options: Sequence[str]) -> dict[str, str]:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
+from vnuma.analysis.planning import TYPICAL_SPREADS, Costs, Plans, allocate, wanted_width
+from vnuma.analysis.records import design_of
+from vnuma.domain.study.order import (
+    assumed_boot_seconds,
+    assumed_cell_seconds,
+    assumed_iteration_seconds,
+    assumed_seconds_without,
+    columns,
+    seconds_in_all,
+)
+from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import host_key
+from vnuma.engine.preflight.plan import TargetPlan
+from vnuma.report.model.words import ORDER_WORDS
+from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, duration
-
-if TYPE_CHECKING:
-    from vnuma.analysis.planning import Plans
-    from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.plan import TargetPlan
+from vnuma.workloads.interface import workload_named
 
 
 def design_lines(study: Study) -> list[str]:
     """Order, controls besides the arms, end, and whether a verdict is possible."""
-    from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
-    from vnuma.report.model.words import ORDER_WORDS
-    from vnuma.words.percent import percent_text
-    from vnuma.workloads.interface import workload_named
-
     design = study.design
     sentinel = workload_named(study.workload.name).sentinel(study.workload, study.dataset)
     controls = [
@@ -56,10 +61,6 @@ def design_lines(study: Study) -> list[str]:
 
 def assumed_plans(study: Study) -> Plans:
     """Boots or iterations, from the assumed duration and spread of a cell's parts."""
-    from vnuma.analysis.planning import TYPICAL_SPREADS, Costs, allocate, wanted_width
-    from vnuma.analysis.records import design_of
-    from vnuma.domain.study.order import assumed_boot_seconds, assumed_iteration_seconds
-
     design = design_of(study)
     costs = Costs(assumed_boot_seconds(study), assumed_iteration_seconds(study), study.design.warmups)
     return allocate(design, wanted_width(design, study.design.precision), TYPICAL_SPREADS, costs)
@@ -67,8 +68,6 @@ def assumed_plans(study: Study) -> Plans:
 
 def largest_size(study: Study) -> list[str]:
     """What the largest size costs: the same boots without it. Empty where there is one size."""
-    from vnuma.domain.study.order import assumed_cell_seconds, assumed_seconds_without, columns
-
     workload = study.workload
     if len(workload.sizes) < 2:
         return []
@@ -87,8 +86,6 @@ def at_most(study: Study) -> str:
 
 def in_all(study: Study, plans: Sequence[TargetPlan]) -> float:
     """The study's duration on all its VMs, in seconds."""
-    from vnuma.domain.study.order import seconds_in_all
-
     take_turns = study.design.neighbours == "take_turns"
     known = ((host_key(plan.key, plan.host_name), plan.seconds) for plan in plans)
     return seconds_in_all(known, take_turns=take_turns)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.design_lines import assumed_plans, in_all
 from vnuma.cli.options import (
     InventoryOption,
     PermitOptions,
@@ -21,7 +20,6 @@ from vnuma.cli.options import (
     reached_by,
     read_study,
 )
-from vnuma.cli.plan_text import called, plan_text
 from vnuma.cli.screen import echo, echo_json, say
 from vnuma.words.plain_text import duration
 
@@ -51,6 +49,8 @@ def plan(
     Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json;
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
+    from vnuma.cli.design_lines import in_all
+    from vnuma.cli.plan_text import called, plan_text
     from vnuma.engine.access.inventory import of_site, study_targets
     from vnuma.engine.notify import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
@@ -80,9 +80,12 @@ def plan(
         ):
             say(line)
     if document:
-        from vnuma.cli.plan_document import write_document
+        from vnuma.cli.plan_document import page_text
+        from vnuma.report.page.page import write_file
 
-        echo(f"Wrote {write_document(parsed, text, plans, permit, document)}", err=True)
+        page = page_text(parsed, text, plans, permit)
+        write_file(document, page, "The document", fix="Name another file.")
+        echo(f"Wrote {document}", err=True)
     findings = [finding for one in plans for finding in one.findings]
     if format_ == "json":
         refuse_blocked(findings)
@@ -108,6 +111,8 @@ def _command(verb: str, study: Path, inventory: Path | None, permit: Permit) -> 
 
 
 def _document(study: Study, plans: Sequence[TargetPlan]) -> dict[str, object]:
+    from vnuma.cli.design_lines import assumed_plans, in_all
+
     return {
         "schema": "vnuma/plan/2",
         "simulated": any(plan.simulated for plan in plans),

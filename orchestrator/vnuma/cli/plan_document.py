@@ -6,34 +6,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vnuma import __version__
 from vnuma.cli.design_lines import in_all
 from vnuma.cli.plan_text import CYCLES, labelled, value_text
 from vnuma.domain.study.order import plan_cells
+from vnuma.domain.study.study import Study
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
-from vnuma.report.page.page import filled, write_file
+from vnuma.engine.access.context import holder
+from vnuma.engine.preflight.findings import Permit
+from vnuma.engine.preflight.plan import TargetPlan
+from vnuma.report.page.page import filled
 from vnuma.words.plain_text import counted, duration
 from vnuma.words.provenance import banner
 
-if TYPE_CHECKING:
-    from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.findings import Permit
-    from vnuma.engine.preflight.plan import TargetPlan
-
-
-def write_document(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit, path: Path) -> Path:
-    """Write the page: one file that works offline and without scripts. Raises InputError."""
-    write_file(path, page_text(study, text, plans, permit), "The document", fix="Name another file.")
-    return path
-
 
 def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit) -> str:
-    """The page for a study planned on these targets."""
-    from vnuma.engine.access.context import holder
-
+    """The page for a study planned on these targets, which works offline and without scripts."""
     simulated = next((plan.simulated for plan in plans if plan.simulated), None)
     hours, cycle = study.allowed_hours, CYCLES[study.replicate]
     blocks = sorted({f.id for plan in plans for f in plan.findings if f.severity == "block"})

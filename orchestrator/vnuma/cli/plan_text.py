@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from vnuma.analysis import planning
+from vnuma.analysis.planning import Leaving
+from vnuma.analysis.records import design_of
+from vnuma.analysis.wording import percent_up, plans_sentence
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all, largest_size
 from vnuma.cli.screen import aligned, clock_time, sign, width
+from vnuma.domain.study.order import assumed_cell_seconds
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.linux import LinuxFacts
 from vnuma.domain.workloads.metric import plural
+from vnuma.domain.workloads.settings import INSTANCE_CHANGES
+from vnuma.engine.preflight.findings import Finding, blocking
+from vnuma.engine.preflight.plan import (
+    ShapePlan,
+    TargetPlan,
+    distinguished_by_workload,
+    doubts,
+    same_nodes,
+    same_to_the_guest,
+)
 from vnuma.words.plain_text import counted, duration
 from vnuma.words.provenance import banner
-
-if TYPE_CHECKING:
-    from vnuma.analysis.planning import Leaving
-    from vnuma.domain.study.study import Study
-    from vnuma.domain.vm.linux import LinuxFacts
-    from vnuma.engine.preflight.findings import Finding
-    from vnuma.engine.preflight.plan import ShapePlan, TargetPlan
 
 
 def called(name: str, plan: TargetPlan) -> str:
@@ -176,8 +185,6 @@ def _arms(study: Study, plan: ShapePlan) -> list[str]:
 
 def _indistinguishable_arms(study: Study, plan: ShapePlan) -> list[str]:
     """Arms that cannot be distinguished, or only by the workload, and why a prediction is uncertain."""
-    from vnuma.engine.preflight.plan import distinguished_by_workload, doubts, same_nodes, same_to_the_guest
-
     lines = []
     for alike in same_to_the_guest(plan.arms):
         differs = f"the host's side differs: {', '.join(alike.differing)}"
@@ -207,8 +214,6 @@ def _touched(plan: ShapePlan, boots: int) -> list[str]:
 
 def _inside(study: Study) -> list[str]:
     """What changes inside the guest, besides the database."""
-    from vnuma.domain.workloads.settings import INSTANCE_CHANGES
-
     lines = []
     if study.sets_soft_numa:
         lines.append(
@@ -225,10 +230,6 @@ def _inside(study: Study) -> list[str]:
 
 def _detects(study: Study) -> list[str]:
     """What the design likely detects at an assumed spread; nothing if there will be no verdict."""
-    from vnuma.analysis import planning
-    from vnuma.analysis.records import design_of
-    from vnuma.analysis.wording import percent_up, plans_sentence
-
     design = design_of(study)
     if not design.compared:
         return []
@@ -252,8 +253,6 @@ def _detects(study: Study) -> list[str]:
 
 def _leaves(study: Study, seen: Leaving) -> str:
     """How many boots it likely takes until every arm has left, at an assumed spread."""
-    from vnuma.domain.study.order import assumed_cell_seconds
-
     each = assumed_cell_seconds(study)
     few, likely, many = (
         duration(boots * each) for boots in (seen.fewest_boots, seen.likely_boots, seen.most_boots)
@@ -295,6 +294,4 @@ def first_words(finding: Finding) -> str:
 
 def closing_line(findings: Sequence[Finding], start: str) -> str:
     """Says that a plan changes nothing, and gives the command that starts the study unless it is blocked."""
-    from vnuma.engine.preflight.findings import blocking
-
     return "Nothing was changed." + ("" if blocking(findings) else f" Start:\n  {start}")

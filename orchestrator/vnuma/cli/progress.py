@@ -6,23 +6,18 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from rich.live import Live
 from rich.text import Text
 
 from vnuma.cli.events import News
 from vnuma.cli.screen import MANNER, USUAL, aligned, clock_time, console, folded, painted, sign, width
 from vnuma.engine.lease.vcenter_retry import RESTORING
+from vnuma.engine.run.oversight import Watch
+from vnuma.engine.run.progress import Progress, VmProgress
 from vnuma.store.rows import RunState
 from vnuma.words.plain_text import counted, duration, escaped
 from vnuma.words.provenance import banner
-
-if TYPE_CHECKING:
-    from rich.live import Live
-
-    from vnuma.engine.run.oversight import Watch
-    from vnuma.engine.run.progress import Progress, VmProgress
-    from vnuma.store.rows import Run
 
 HEARTBEAT_S = 600.0
 # Most columns for a step before a table of VMs becomes two lines each.
@@ -30,30 +25,13 @@ _STEP = 32
 
 
 @contextmanager
-def watching(follow: Watch | None = None) -> Iterator[Watch]:
-    """A function that shows progress on standard error while the context is open.
-
-    `follow`, a log of events, is called first.
-    """
-    with _shown() as show:
-
-        def watch(progress: Progress) -> None:
-            if follow:
-                follow(progress)
-            show(progress)
-
-        yield watch
-
-
-@contextmanager
-def _shown() -> Iterator[Watch]:
+def watching() -> Iterator[Watch]:
+    """A function that shows progress on standard error while the context is open."""
     if MANNER.quiet:
         yield lambda _: None
     elif not sys.stderr.isatty():
         yield LineLog().show
     else:
-        from rich.live import Live
-
         with Live(console=console(sys.stderr), auto_refresh=False, transient=True) as live:
             yield _LiveBlock(live).show
 
@@ -199,22 +177,20 @@ def _signed(outcome: str) -> str:
 
 
 def _stopping_lines(progress: Progress) -> list[str]:
-    """What a stop does and what another Ctrl-C would do; empty during restores that make progress."""
+    """What a stop does and what another Ctrl-C would do; empty during restores that make progress.
+
+    Of a restore that waits for something: how to end it, and what to do then.
+    """
     if any(_is_restoring(vm) and ": " in (vm.step or "") for vm in progress.vms):
-        return [f"  {line}" for line in ways_out(progress.run)]
+        return [
+            "  The second Ctrl-C ends the retries, the third leaves the VMs as they are. "
+            f"Then: vnuma restore --run {progress.run.name}",
+            f"  If it does not end: kill -9 {progress.run.supervisor_pid}, then the same.",
+        ]
     complete = progress.done == progress.total
     if not progress.run.stop_requested or any(map(_is_restoring, progress.vms)) or complete:
         return []
     return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still restored."]
-
-
-def ways_out(run: Run) -> tuple[str, str]:
-    """How to end a run whose restore waits for something, and what to do then."""
-    return (
-        "The second Ctrl-C ends the retries, the third leaves the VMs as they are. "
-        f"Then: vnuma restore --run {run.name}",
-        f"If it does not end: kill -9 {run.supervisor_pid}, then the same.",
-    )
 
 
 def _is_restoring(vm: VmProgress) -> bool:
