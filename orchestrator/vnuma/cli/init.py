@@ -128,17 +128,13 @@ def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
                 raise UsageError(f"{_option(name)}: {error.what}", fix=error.fix) from error
     if _asks():
         return {name: _ask(questions[name]) if value is None else value for name, value in given.items()}
-    missing = [
-        _option(name) for name, one in questions.items() if given[name] is None and one.default is None
-    ]
-    if missing:
+    told = {name: one.default if given[name] is None else given[name] for name, one in questions.items()}
+    if missing := [_option(name) for name, value in told.items() if value is None]:
         raise UsageError(
             f"Missing: {', '.join(missing)}. This is not a terminal, so vnuma cannot ask.",
             fix="vnuma init --help",
         )
-    return {
-        name: str(one.default) if given[name] is None else str(given[name]) for name, one in questions.items()
-    }
+    return {name: str(value) for name, value in told.items()}
 
 
 def _option(name: str) -> str:

@@ -52,7 +52,7 @@ def plan_text(study: Study, name: str, plan: TargetPlan, start: str, checks: boo
         *(_detects(study) if study.shapes else ["         A cell is a pass: boots may vary more."]),
         *findings_lines(plan.findings, checks),
         "",
-        closing_line(plan.findings, start),
+        "Nothing was changed." + ("" if blocking(plan.findings) else f" Start:\n  {start}"),
     ]
     return "\n".join(lines)
 
@@ -155,7 +155,9 @@ def _shape_lines(study: Study, plan: ShapePlan, boots: int) -> Iterator[str]:
     yield from _indistinguishable_arms(study, plan)
     yield from _touched(plan, boots)
     yield from _inside(study)
-    yield f"How: guest shutdown by Tools; {_hard_off(study)}"
+    cut = f"hard power-off after {duration(study.power.shutdown_timeout_s)}."
+    allowed = study.power.on_shutdown_timeout == "power_off"
+    yield f"How: guest shutdown by Tools; {cut if allowed else 'no hard power-off.'}"
 
 
 def _database(study: Study) -> list[str]:
@@ -265,12 +267,6 @@ def _leaves(study: Study, seen: Leaving) -> str:
     )
 
 
-def _hard_off(study: Study) -> str:
-    if study.power.on_shutdown_timeout == "power_off":
-        return f"hard power-off after {duration(study.power.shutdown_timeout_s)}."
-    return "no hard power-off."
-
-
 def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
     """The number of findings with the first words of each, and in full either the blocking ones or all."""
     count = {level: sum(f.severity == level for f in findings) for level in ("block", "warn", "info")}
@@ -290,8 +286,3 @@ def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
 def first_words(finding: Finding) -> str:
     """What it is, without its observed values."""
     return finding.what.partition(": ")[0].partition(". ")[0]
-
-
-def closing_line(findings: Sequence[Finding], start: str) -> str:
-    """Says that a plan changes nothing, and gives the command that starts the study unless it is blocked."""
-    return "Nothing was changed." + ("" if blocking(findings) else f" Start:\n  {start}")

@@ -126,13 +126,18 @@ def shown_url(url: str) -> str:
 def channels_of(inventory: Path, names: Iterable[str]) -> tuple[Channel, ...]:
     """The distinct channels of these hosts. Raises InputError with what is wrong with one."""
     hosts = read_variables(inventory)
-    found = [
-        channel
-        for name in names
-        if name in hosts
-        for channel in _channels(inventory, name, hosts[name].get(VARIABLE))
-    ]
-    return tuple({channel.model_dump_json(): channel for channel in found}.values())
+    found: dict[str, Channel] = {}
+    for name in names:
+        try:
+            given = hosts[name].get(VARIABLE) if name in hosts else None
+            own = TypeAdapter(tuple[Channel, ...]).validate_python(given or ())
+        except ValidationError as error:
+            where = f"{inventory}: host {name}: {VARIABLE}"
+            what = [f"{'.'.join(map(str, (where, *it['loc'])))}: {message(it)}." for it in error.errors()]
+            fix = "docs/notify.md has an example of each channel."
+            raise InputError("\n".join(what), fix=fix) from None
+        found |= {channel.model_dump_json(): channel for channel in own}
+    return tuple(found.values())
 
 
 def ready_channels(inventory: Path, names: Iterable[str]) -> tuple[tuple[Ready, ...], tuple[str, ...]]:
@@ -147,15 +152,6 @@ def ready_channels(inventory: Path, names: Iterable[str]) -> tuple[tuple[Ready, 
             continue
         ready[channel.model_dump_json(exclude={"webhook": {"url"}}) + url] = Ready(channel, url)
     return tuple(ready.values()), tuple(lacking)
-
-
-def _channels(inventory: Path, host: str, given: object) -> tuple[Channel, ...]:
-    try:
-        return TypeAdapter(tuple[Channel, ...]).validate_python(given or ())
-    except ValidationError as error:
-        where = f"{inventory}: host {host}: {VARIABLE}"
-        lines = [f"{'.'.join(map(str, (where, *item['loc'])))}: {message(item)}." for item in error.errors()]
-        raise InputError("\n".join(lines), fix="docs/notify.md has an example of each channel.") from None
 
 
 def event_line(event: str, run: str | None, *, simulated: bool | None, **more: object) -> dict[str, object]:

@@ -16,7 +16,7 @@ from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
 from vnuma.report.page.page import environment
 from vnuma.report.tables.history import study_history
-from vnuma.serve.reader import Figures, Reader, SharedCache, View
+from vnuma.serve.reader import Figures, Reader, SharedCache
 from vnuma.store import audit
 from vnuma.store.tables import utc_now
 from vnuma.words.plain_text import counted, duration
@@ -64,7 +64,8 @@ class Pages:
     def runs_live(self) -> Live:
         """The changing part of the page of runs."""
         view = self.reader.view()
-        return self._made("/", view.number, lambda: _filled("runs_live", view=view, lines=_lines(view)))
+        lines = [(progress, line_of(progress)) for progress in reversed(view.runs)]
+        return self._made("/", view.number, lambda: _filled("runs_live", view=view, lines=lines))
 
     def run_live(self, name: str) -> Live:
         """The changing part of a run's page. Raises InputError."""
@@ -187,10 +188,6 @@ def rows_of(vm: VmProgress, labels: Sequence[str]) -> list[tuple[int, list[CellP
     by_place = {(cell.block, cell.label): cell for cell in vm.cells}
     blocks = sorted({cell.block for cell in vm.cells})
     return [(block, [by_place.get((block, label)) for label in labels]) for block in blocks]
-
-
-def _lines(view: View) -> list[tuple[Progress, object]]:
-    return [(progress, line_of(progress)) for progress in reversed(view.runs)]
 
 
 def _estate(found: Sequence[History]) -> tuple[str, str | None]:

@@ -286,7 +286,8 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
 
     Raises DriverMissing.
     """
-    server = sql_server(target)
+    server, users = sql_server(target), f"Other users of SQL Server on {vm.name} were"
+    again = ". Then run the command again, or make sure that nobody else uses this SQL Server."
     if vm.power is not Power.ON:
         answer = answers(server) if vm.power is Power.OFF else None
         return [
@@ -296,7 +297,7 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
                 "Correct vnuma_sql.host.",
             )
             if answer
-            else _use_not_evaluated(vm.name, "it is powered off.", "Power it on")
+            else _not_evaluated("P20", users, "it is powered off.", "Power it on", again)
         ]
     try:
         with connect(server) as connection:
@@ -307,7 +308,7 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
         refused = f"The study could not log in to SQL Server on {vm.name}: {error.what}"
         return [Finding.block("P20", refused, error.fix or "Correct vnuma_sql.user and its password.")]
     except EnvironmentProblem as error:
-        return [_use_not_evaluated(vm.name, error.what, error.fix)]
+        return [_not_evaluated("P20", users, error.what, error.fix, again)]
     known_by = target.server.known_by
     findings = server_use_findings(
         vm.name, seen.guest_name, found, test_clone=target.test_clone, identity=known_by
@@ -353,14 +354,9 @@ def unused_login(target: Target) -> Iterator[Finding]:
         )
 
 
-def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
-    """Who else uses SQL Server was not evaluated; `fix` makes it possible."""
-    remedy = (fix or "Fix this").rstrip(".")
-    return Finding.warn(
-        "P20",
-        f"Other users of SQL Server on {name} were not evaluated: {why}",
-        f"{remedy}. Then run the command again, or make sure that nobody else uses this SQL Server.",
-    )
+def _not_evaluated(id_: str, what: str, why: str, fix: str | None, then: str) -> Finding:
+    """What could not be asked; `fix` makes it possible, and `then` says how to go on."""
+    return Finding.warn(id_, f"{what} not evaluated: {why}", f"{(fix or 'Fix this').rstrip('.')}{then}")
 
 
 def _depended_on(id_: str, name: str, what: str, databases: tuple[str, ...]) -> Finding:
@@ -384,8 +380,10 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
 
     Raises DriverMissing.
     """
+    can_run = f"Whether the workload {study.workload.name} can run was"
+    again = ", then start again; otherwise the first cell will show it."
     if vm.power is not Power.ON:
-        return [_not_asked(study, f"{vm.name} is powered off.", "Power it on")]
+        return [_not_evaluated(WORKLOAD, can_run, f"{vm.name} is powered off.", "Power it on", again)]
     workload = workload_named(study.workload.name)
     found: list[Obstacle] = []
     rights: list[Finding] = []
@@ -400,7 +398,7 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
     except DriverMissing:
         raise
     except EnvironmentProblem as error:
-        return [_not_asked(study, error.what, error.fix)]
+        return [_not_evaluated(WORKLOAD, can_run, error.what, error.fix, again)]
     return [*rights, *(Finding.block(WORKLOAD, one.what, one.fix) for one in found)]
 
 
@@ -417,15 +415,6 @@ def _lacking_rights(study: Study, vm: str, connection: pyodbc.Connection) -> Ite
                 f"the login for SQL Server on {vm} lacks {name}, needed for {right.purpose}.",
                 f"GRANT {name} TO the login.",
             )
-
-
-def _not_asked(study: Study, why: str, fix: str | None) -> Finding:
-    remedy = (fix or "Fix this").rstrip(".")
-    return Finding.warn(
-        WORKLOAD,
-        f"Whether the workload {study.workload.name} can run was not evaluated: {why}",
-        f"{remedy}, then start again; otherwise the first cell will show it.",
-    )
 
 
 _BROWSER_S = 5.0
