@@ -15,9 +15,8 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.vcenter_retry import RETRY
 from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.supervise import restore_vms
-from vnuma.errors import NotAtBaseline, VCenterUnreachable
-from vnuma.store import facts
-from vnuma.store.rows import Fact, RestoreOutcome
+from vnuma.errors import NotAtBaseline
+from vnuma.store.rows import RestoreOutcome
 
 TRANSIENT: list[dict[str, Any]] = [
     {"kind": "session_expired"},
@@ -35,12 +34,6 @@ def in_fast_suite(fault: dict[str, Any]) -> Any:
     kind = str(fault["kind"])
     fast = kind in ("session_expired", "answer_lost")
     return pytest.param(fault, id=kind, marks=() if fast else pytest.mark.long)
-
-
-def retries(steps: Steps) -> list[Fact]:
-    """The retries in the store."""
-    with steps.store.read() as connection:
-        return list(facts.facts_of_run(connection, steps.run.id, RETRY))
 
 
 def power_ons(lab: LabHandle) -> int:
@@ -69,26 +62,8 @@ def test_each_write_of_a_cell_survives_what_passes_and_is_made_once(
 
     assert restored.equal == restored.settings
     assert settings_now(running) == before
-    told = dict.fromkeys((fact.key, fact.attempt_id is not None) for fact in retries(steps))
+    told = dict.fromkeys((fact.key, fact.attempt_id is not None) for fact in steps.facts(RETRY))
     assert list(told) == [("shutdown", True), ("power_on", True), ("restoring", False)]
-
-
-def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: Path, lab: LabFactory) -> None:
-    """The error says for how long it was tried, and restoring later finds the VM."""
-    running = lab()
-    before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running, power={"vcenter_retry_s": 3})
-    context = steps.take()
-    attempt = steps.shape(context)
-    running.fault("unavailable", times=0, method="RetrievePropertiesEx")
-
-    with pytest.raises(VCenterUnreachable):
-        boot_cell(context, attempt)
-
-    assert retries(steps)[0].key == "power_on"
-    running.clear_faults()
-    steps.restore()
-    assert settings_now(running) == before
 
 
 def test_restoring_without_vcenter_shows_each_try_and_ends_unreachable(

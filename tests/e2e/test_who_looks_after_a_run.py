@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +15,7 @@ from sqlalchemy import update
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma
-from tests.support.looking import settings_now
+from tests.support.looking import settings_now, until
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.locking import StillLocked, vm_lock
@@ -26,7 +23,6 @@ from vnuma.engine.audit.log import journal_of
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
     claim_supervision,
-    require_supervision,
 )
 from vnuma.engine.restore import restore
 from vnuma.engine.restore.restore import source_in_store
@@ -60,22 +56,6 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
     assert unsupervised.lease_token(steps.free) is None
 
 
-def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: LabFactory) -> None:
-    """The restore records that the run has no supervisor; a process that wakes up then stops."""
-    steps = Steps.prepared(tmp_path / "a", lab())
-    claim_supervision(steps.store, steps.run)
-    steps.shape(steps.take())
-    require_supervision(steps.store, steps.run)
-    age_heartbeat(steps.store)
-
-    said = restore_leftovers(steps.store, RestoreRequest())
-
-    assert not said.problems
-    assert steps.vm.at_baseline
-    with pytest.raises(LeaseLost):
-        require_supervision(steps.store, steps.run)
-
-
 @pytest.mark.long
 def test_a_run_that_wakes_after_its_vm_was_restored_power_cycles_nothing(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
@@ -88,7 +68,7 @@ def test_a_run_that_wakes_after_its_vm_was_restored_power_cycles_nothing(
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as run:
         try:
             running.wait_for("tools_running")
-            until(lambda: _frozen_without_lock(vnuma_home, run.pid))
+            until(lambda: _frozen_without_lock(vnuma_home, run.pid), "wait for SQL Server")
             age_heartbeat(open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}"))
             restored = vnuma("restore")
             assert restored.code == 0, restored.text
@@ -199,7 +179,7 @@ def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Pa
     with supervising(steps.store, steps.run, every_s=0.01):
         first = run_now(steps).heartbeat_at
         assert first
-        until(lambda: (run_now(steps).heartbeat_at or first) > first)
+        until(lambda: (run_now(steps).heartbeat_at or first) > first, "heartbeat")
 
 
 def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_restored(
@@ -219,11 +199,3 @@ def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_restored(
     assert held.exit_code == 8
     assert dead.vm.at_baseline
     assert not living.vm.at_baseline
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Come back as soon as the condition holds."""
-    deadline, pause = time.monotonic() + 120, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline
-        pause.wait(0.01)

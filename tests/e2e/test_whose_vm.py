@@ -13,9 +13,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
-from tests.support.prepared import prepare
-from tests.support.site import write_inventory, write_study
-from vnuma.domain.study.study_file import parse_study
+from tests.support.site import write_inventory
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import boot_cell, ready_cell
@@ -25,12 +23,9 @@ from vnuma.engine.lease.whose_vm import find_own
 from vnuma.engine.restore.restore_leftovers import restore_after_death
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.errors import (
-    InputError,
     NotAtBaseline,
-    PreflightBlocked,
     RestoreConflict,
     TopologyMismatch,
-    VmHeld,
 )
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import read_vm
@@ -49,8 +44,7 @@ def test_a_vm_is_restored_by_its_identity_and_not_by_its_name(tmp_path: Path, la
     """An inventory whose name means another VM now: that VM is left alone, ours is restored."""
     running = lab(vms=TWO)
     before = {name: settings_now(running, name) for name in ("sql16", "other")}
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     elsewhere = steps.target.model_copy(update={"vm": running.vms["other"].path})
 
     restore_after_death(steps.store, {"sql16": elsewhere}, tmp_path)
@@ -61,8 +55,7 @@ def test_a_vm_is_restored_by_its_identity_and_not_by_its_name(tmp_path: Path, la
 def test_a_vm_whose_lab_has_ended_does_not_block_the_next_lab(tmp_path: Path, lab: LabFactory) -> None:
     """A power cut took the lab and the controller: the next lab's VM is another one, and is left alone."""
     before = lab()
-    steps = Steps.prepared(tmp_path / "a", before)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", before)
     before.stop()
     after = lab()
     settings = settings_now(after)
@@ -76,8 +69,7 @@ def test_a_vm_whose_lab_has_ended_does_not_block_the_next_lab(tmp_path: Path, la
 
 def test_a_vm_of_another_vcenter_is_kept_on_the_list(tmp_path: Path, lab: LabFactory) -> None:
     """Not every VM of another vCenter is one of a lab that has ended: this one has no successor."""
-    steps = Steps.prepared(tmp_path / "a", lab())
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", lab())
     inventory = write_inventory(tmp_path, lab(vms=[{"name": "other"}]))
 
     with pytest.raises(NotAtBaseline):
@@ -86,25 +78,10 @@ def test_a_vm_of_another_vcenter_is_kept_on_the_list(tmp_path: Path, lab: LabFac
     assert not steps.vm.at_baseline
 
 
-def test_a_run_of_the_same_name_from_another_store_is_another_run(tmp_path: Path, lab: LabFactory) -> None:
-    """Two controllers both have a small.1: the second is refused, and the first keeps its mark."""
-    running = lab()
-    mine = Steps.prepared(tmp_path / "mine", running)
-    theirs = Steps.prepared(tmp_path / "theirs", running)
-    theirs.take()
-    mark = mark_of(running)
-
-    with pytest.raises(VmHeld):
-        mine.take()
-
-    assert mark_of(running) == mark
-
-
 def test_restoring_never_takes_another_runs_mark_off(tmp_path: Path, lab: LabFactory) -> None:
     """It is a conflict, since this run has changed the VM."""
     running = lab()
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     mark_by_hand(running, json.dumps({"run": "theirs.7", "holder": "ann@b", "since": "today"}))
 
     with pytest.raises(RestoreConflict):
@@ -114,28 +91,10 @@ def test_restoring_never_takes_another_runs_mark_off(tmp_path: Path, lab: LabFac
     assert not steps.vm.at_baseline
 
 
-def test_a_vm_that_was_changed_after_it_was_restored_is_not_taken_over_again(
-    tmp_path: Path, lab: LabFactory
-) -> None:
-    """What a run recommended was applied; resuming it must not take that away again."""
-    running = lab()
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
-    steps.restore()
-    change_by_hand(running, memoryReservationLockedToMax=True)
-
-    with pytest.raises(PreflightBlocked):
-        steps.take()
-
-    assert mark_of(running) is None
-    assert settings_now(running)["locked"]
-
-
 def test_what_somebody_left_to_vsphere_stays_automatic_with_theirs(tmp_path: Path, lab: LabFactory) -> None:
     """The number that vSphere shows for it then is not anybody's choice, and is not written."""
     running = lab(esxi={"version": "8.0.3"})
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     change_by_hand(running, numCoresPerSocket=0)
     with connect(vcenter(steps.target)) as session:
         ref = find_own(session, steps.vm)
@@ -203,13 +162,3 @@ def test_a_boot_with_other_settings_than_the_arms_does_not_count(tmp_path: Path,
 
     with pytest.raises(TopologyMismatch):
         ready_cell(context, attempt)
-
-
-def test_one_vm_under_two_names_is_refused(tmp_path: Path, shared_lab: LabHandle) -> None:
-    """Both would be the same machine: the study's file is wrong, not the store."""
-    inventory = write_inventory(tmp_path, shared_lab)
-    target = read_targets(inventory, ["sql16"])["sql16"]
-    text = write_study(tmp_path).read_text(encoding="utf-8")
-
-    with pytest.raises(InputError):
-        prepare(parse_study(text, "study"), text, {"sql16": target, "alias": target}, inventory)

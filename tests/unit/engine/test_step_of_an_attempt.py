@@ -19,6 +19,7 @@ from vnuma.engine.lease.supervision import (
     ask_to_stop,
     claim_supervision,
     release_dead_supervisor,
+    require_supervision,
     tolerating_full_store,
 )
 from vnuma.engine.lease.vcenter_retry import report_step
@@ -162,6 +163,8 @@ def test_only_a_dead_supervisor_is_released(store: Store, leased: Leased) -> Non
     claim_supervision(store, leased.run)
     release_dead_supervisor(store, leased.run)
     assert stored_run(store, leased).supervisor_pid is None
+    with pytest.raises(LeaseLost):  # a process that was frozen meanwhile finds its run taken
+        require_supervision(store, leased.run)
 
 
 def test_a_full_store_prevents_no_restore_and_a_busy_one_does() -> None:
