@@ -26,8 +26,9 @@ from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.oversight import SupervisedRun
 from vnuma.engine.run.start import create_run, take_over_target
 from vnuma.store import runs
+from vnuma.store.facts import facts_of_run
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Claim, Run, RunState, Vm
+from vnuma.store.rows import Claim, Fact, Run, RunState, Vm
 from vnuma.store.samples import StoredSample, iter_samples
 
 NAME = "sql16"
@@ -64,8 +65,12 @@ class Steps:
         `url` is that of a store which is there; without one it is a file in this home.
         """
         home.mkdir(parents=True, exist_ok=True)
-        inventory = write_inventory(home, lab, **(vcenter or {}))
-        text = write_study(home, **changes).read_text(encoding="utf-8")
+        return cls.of(home, write_inventory(home, lab, **(vcenter or {})), write_study(home, **changes), url)
+
+    @classmethod
+    def of(cls, home: Path, inventory: Path, file: Path, url: str | None = None) -> Steps:
+        """The same by an inventory and a study file that are there."""
+        text = file.read_text(encoding="utf-8")
         study = parse_study(text, "study")
         targets = read_targets(inventory, study.vms)
         place = home / "vnuma.db"
@@ -73,6 +78,13 @@ class Steps:
         store = open_store(there) if there else new_store(place)
         run = create_run(store, prepare(study, text, targets, inventory))
         return cls(home, store, study, run, targets[study.vms[0]], targets)
+
+    @classmethod
+    def shaped(cls, home: Path, lab: LabHandle, **changes: Any) -> Steps:
+        """The same run with its VM in its first arm's shape, and off."""
+        steps = cls.prepared(home, lab, **changes)
+        steps.shape(steps.take())
+        return steps
 
     @property
     def work(self) -> SupervisedRun:
@@ -131,6 +143,11 @@ class Steps:
         """Every sample of the run."""
         with self.store.read() as connection:
             return list(iter_samples(connection, self.run.id))
+
+    def facts(self, scope: str) -> list[Fact]:
+        """The run's facts of this scope."""
+        with self.store.read() as connection:
+            return list(facts_of_run(connection, self.run.id, scope))
 
     def restore(self, choice: Choice = "refuse") -> Restored:
         """Restore the VM."""

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.store.build import new_run
-from tests.support.cli import status, vnuma_here
+from tests.support.cli import in_json, status, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
@@ -34,8 +34,7 @@ from vnuma.store.rows import Outcome
 
 def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_path: Path) -> None:
     """Baseline, mark, shutdown, shape and restoring: old and new values, who, run; both places agree."""
-    steps = Steps.prepared(tmp_path / "home", lab())
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "home", lab())
     steps.restore()
 
     lines = audit_lines(steps.store, steps.run.name)
@@ -147,7 +146,7 @@ def test_production_needs_a_flag_and_a_ticket_which_every_line_then_has(
     assert created.code == 0, created.text
     plan = vnuma_here("plan", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--checks")
     assert plan.code == 0, plan.text
-    results = json.loads(vnuma_here("results", created.out.strip(), "--format", "json").out)
+    results = in_json("results", created.out.strip())
     assert results["ticket"] == "CHG0031"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma_here
+from tests.support.cli import in_json, vnuma_here
 from tests.support.looking import change_by_hand
 from tests.support.stores import new_store
 
@@ -23,19 +22,19 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
     store = ("--store", f"sqlite:///{home / 'vnuma.db'}")
     steps.shape(steps.take())
 
-    shown = json.loads(vnuma_here("baseline", "show", "sql16", "--format", "json", *store).out)
+    shown = in_json("baseline", "show", "sql16", *store)
     assert (shown["run"], shown["at_baseline"]) == (steps.run.name, False)
     assert shown["settings"]["numCoresPerSocket"] == 4
 
     shares = vim.SharesInfo(level="high", shares=0)
     change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(shares=shares))
-    found = json.loads(vnuma_here("baseline", "diff", "sql16", "--format", "json", *store).out)
+    found = in_json("baseline", "diff", "sql16", *store)
     by = {item["setting"]: item["by"] for item in found["differences"]}
     assert by["numCoresPerSocket"] == "us"
     assert by["cpuShares"] == "somebody else"
 
     steps.restore("baseline")
-    after = json.loads(vnuma_here("baseline", "diff", "sql16", "--format", "json", *store).out)
+    after = in_json("baseline", "diff", "sql16", *store)
     assert after["differences"] == []
 
 

@@ -10,7 +10,6 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.errors import MeasurementFailed
-from vnuma.store import facts
 from vnuma.store.rows import Sample
 
 CALLS: dict[str, Any] = {
@@ -30,18 +29,7 @@ def study(**changes: Any) -> dict[str, Any]:
 def measured(steps: Steps) -> list[Sample]:
     """What the first cell stored, from its shape to its last sample."""
     steps.measure(steps.take())
-    return samples(steps)
-
-
-def samples(steps: Steps) -> list[Sample]:
-    """Every sample of the run."""
     return [stored.sample for stored in steps.samples]
-
-
-def evidence(steps: Steps) -> dict[str, Any]:
-    """What the boot's figures rest on."""
-    with steps.store.read() as connection:
-        return {fact.key: fact.value for fact in facts.facts_of_run(connection, steps.run.id, "workload")}
 
 
 def test_calls_are_counted_by_both_sides_and_proven_to_be_remote_procedure_calls(
@@ -59,7 +47,7 @@ def test_calls_are_counted_by_both_sides_and_proven_to_be_remote_procedure_calls
     figures = by_place["noop", 3].figures
     assert figures is not None
     assert figures["server CPU per call"] == pytest.approx(33, rel=0.1)
-    seen = evidence(steps)
+    seen: dict[str, Any] = {fact.key: fact.value for fact in steps.facts("workload")}
     assert seen["noop: sent as"] == "RPC Event: dbo.noop;1"
     assert seen["noop: 3 connections"]["calls by the server"] > 0
 
@@ -72,4 +60,4 @@ def test_a_window_in_which_others_use_the_server_does_not_count(tmp_path: Path, 
     with pytest.raises(MeasurementFailed):
         measured(steps)
 
-    assert [sample.value for sample in samples(steps)] == [None]
+    assert [stored.sample.value for stored in steps.samples] == [None]

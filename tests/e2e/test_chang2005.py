@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma, vnuma_here
+from tests.support.cli import in_json, vnuma
 from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
 
@@ -25,12 +25,6 @@ def shipped() -> dict[str, Any]:
     """The study file with a lab's deadlines, and nobody waited for to be quiet; all else as it is."""
     study: dict[str, Any] = YAML(typ="safe").load(STUDY.read_text(encoding="utf-8"))
     return study | {"quiet": {"for_s": 0}, "power": SMALL["power"]}
-
-
-def results() -> dict[str, Any]:
-    """The newest run's results as JSON."""
-    document: dict[str, Any] = json.loads(vnuma_here("results", "latest", "--format", "json").out)
-    return document
 
 
 def at_twenty(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -54,7 +48,7 @@ def test_the_whole_study_finds_that_sixteen_ways_answer_less_than_half_of_four(
 
     assert ran.code == 0, ran.text
     assert settings_now(running) == before
-    document = results()
+    document = in_json("results", "latest")
     assert [one["attempts"] for one in document["attempts_not_counted"] if one["attempts"]] == []
     verdicts = {arm["arm"]: arm["verdict"] for arm in document["analyses"][0]["arms"]}
     assert verdicts["16-way"] == verdicts["8-way"] == verdicts["1-way"] == "slower"

@@ -15,15 +15,9 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
-from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from tests.support.sshd import SshServer, ssh_server
-from tests.support.stores import new_store
-from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.run.start import create_run
 from vnuma.errors import PreflightBlocked
-from vnuma.store import facts
 
 NAME = "loadgen"
 CALLS: dict[str, Any] = {
@@ -60,13 +54,7 @@ def study(folder: Path, **changes: Any) -> Path:
 
 def steps(folder: Path, lab: LabHandle, variables: dict[str, object]) -> Steps:
     """A run of that study, prepared."""
-    inventory = site(folder, lab, variables)
-    text = study(folder).read_text(encoding="utf-8")
-    parsed = parse_study(text, "study")
-    targets = read_targets(inventory, parsed.vms)
-    store = new_store(folder / "vnuma.db")
-    run = create_run(store, prepare(parsed, text, targets, inventory))
-    return Steps(folder, store, parsed, run, targets[parsed.vms[0]], targets)
+    return Steps.of(folder, site(folder, lab, variables), study(folder))
 
 
 def test_calls_come_from_the_machine_that_the_study_names(
@@ -82,10 +70,7 @@ def test_calls_come_from_the_machine_that_the_study_names(
     assert sample.value > 0
     assert sample.figures is not None
     assert 0 <= sample.figures["client CPU headroom"] <= 100
-    with made.store.read() as connection:
-        known: dict[str, Any] = {
-            fact.key: fact.value for fact in facts.facts_of_run(connection, made.run.id, "workload")
-        }
+    known: dict[str, Any] = {fact.key: fact.value for fact in made.facts("workload")}
     assert known["noop: sent by"].startswith(f"{NAME}, freetds")
     assert known["noop: sent as"] == "RPC Event: dbo.noop;1"
     assert known["noop: 2 connections"]["client_cpus"] >= 1

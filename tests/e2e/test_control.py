@@ -14,8 +14,6 @@ from vnuma.engine.audit.log import audit_lines
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance.server_configuration import AUTO, read_affinity
-from vnuma.store import facts
-from vnuma.store.samples import iter_samples
 
 TWO_NODES = {"physical_cores": [0, 1]}
 CONTROL: dict[str, Any] = {
@@ -43,15 +41,13 @@ def test_a_remote_control_is_placed_proven_slower_and_restored(tmp_path: Path, l
     steps.measure(context)
 
     assert affinity(steps) == AUTO
-    with steps.store.read() as connection:
-        (proof,) = facts.facts_of_run(connection, steps.run.id, "control")
-        samples = list(iter_samples(connection, steps.run.id))
+    (proof,) = steps.facts("control")
     assert isinstance(proof.value, dict)
     assert (proof.value["data_node"], proof.value["worker_node"]) == (0, 1)
     assert proof.value["share"] >= 0.9
     nodes: dict[str, set[int]] = {}
     times: dict[str, list[float]] = {}
-    for stored in samples:
+    for stored in steps.samples:
         assert isinstance(stored.sample.execution, dict)
         nodes.setdefault(stored.label, set()).add(stored.sample.execution["node_id"])
         times.setdefault(stored.label, []).append(stored.sample.elapsed_ms or 0.0)

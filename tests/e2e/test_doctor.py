@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma_here
+from tests.support.cli import in_json, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.domain.vm.role import ELSEWHERE, ROLE
@@ -86,7 +86,7 @@ def test_what_a_host_by_itself_does_not_have_is_not_asked_of_it(tmp_path: Path, 
 
 def states(inventory: Path) -> dict[str, str]:
     """What the doctor says, by subject."""
-    told = json.loads(vnuma_here("doctor", "-i", inventory, "--format", "json").out)
+    told = in_json("doctor", "-i", inventory)
     return {one["subject"]: one["state"] for one in told["checks"]} | {"scenario": str(told["scenario"])}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma, vnuma_here
+from tests.support.cli import in_json, vnuma
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.attempt import finish
@@ -22,7 +21,7 @@ from vnuma.vsphere.power import shut_down
 
 def boots(run: str, *options: str) -> list[dict[str, Any]]:
     """The effective topologies of a run's boots, in the order run."""
-    document = json.loads(vnuma_here("results", run, "--format", "json", *options).out)
+    document = in_json("results", run, *options)
     return list(document["effective"][0]["boots"])
 
 
@@ -105,7 +104,7 @@ def test_a_vm_that_was_moved_during_a_cell_costs_that_cell(tmp_path: Path, lab: 
     ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 6, ran.text
-    document = json.loads(vnuma_here("results", "small.1", "--format", "json").out)
+    document = in_json("results", "small.1")
     lost = document["attempts_not_counted"][0]["attempts"]
     assert [item["reason"] for item in lost] == ["host_changed", "host_changed"]
     assert all("esx02" in item["detail"] and "esx01" in item["detail"] for item in lost)

@@ -118,8 +118,7 @@ def test_on_esxi_8_a_cell_may_begin_with_a_reboot_that_ends_powered_off(
 ) -> None:
     """The VM is off and in its shape; the setting for it does not count as somebody else's change."""
     running = lab(esxi={"version": "8.0.3", "build": "1"})
-    steps = Steps.prepared(tmp_path / "a", running, power={"guest_is_asked_to": "reboot"})
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running, power={"guest_is_asked_to": "reboot"})
     assert settings_now(running)["power"] == "poweredOff"
 
     done = steps.restore()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma, vnuma_here
+from tests.support.cli import in_json, vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import SMALL, write_inventory
 from tests.support.studies import LOG
@@ -24,8 +23,6 @@ from vnuma.engine.instance.sql_settings import GOVERNOR_OFF, PROCESS_AFFINITY, R
 from vnuma.errors import PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance.server_configuration import AUTO, read_affinity, read_governor
-from vnuma.store import facts
-from vnuma.store.samples import iter_samples
 from vnuma.workloads.log_spinlock.settings import LogSpinlock
 
 STUDY = "adkin2014.yml"
@@ -47,14 +44,8 @@ def verdicts(folder: Path, running: LabHandle) -> dict[str, tuple[str, float]]:
     assert ran.code == 0, ran.text
     return {
         analysis["form"]: (analysis["arms"][0]["verdict"], analysis["arms"][0]["ratio"])
-        for analysis in document()["analyses"]
+        for analysis in in_json("results", "latest")["analyses"]
     }
-
-
-def document() -> dict[str, Any]:
-    """The latest run's results, as programs read them."""
-    found: dict[str, Any] = json.loads(vnuma_here("results", "latest", "--format", "json").out)
-    return found
 
 
 @pytest.mark.long
@@ -67,7 +58,9 @@ def test_the_published_ratios_come_out_next_to_the_published_figures(tmp_path: P
     assert found["native"][1] == pytest.approx(1.762, rel=0.01)
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     assert list((tmp_path / "reports").glob("*.html"))
-    spins = [figure for figure in document()["figures"] if figure["name"] == "spins per insert"]
+    spins = [
+        figure for figure in in_json("results", "latest")["figures"] if figure["name"] == "spins per insert"
+    ]
     assert [figure["arms"][1]["ratio"] for figure in spins] == pytest.approx([4.5, 59], rel=0.05)
     assert [figure["arms"][1]["published_ratio"] for figure in spins] == [4.5, 59.1]
 
@@ -92,9 +85,7 @@ def test_a_boot_tells_where_workers_and_log_writers_were(tmp_path: Path, lab: La
     steps.measure(context)
 
     assert state(steps) == (AUTO, 50, True)
-    with steps.store.read() as connection:
-        known = facts.facts_of_run(connection, steps.run.id, "workload")
-        samples = [stored.sample for stored in iter_samples(connection, steps.run.id)]
+    known, samples = steps.facts("workload"), [stored.sample for stored in steps.samples]
     assert [fact.value for fact in known if fact.key == "worker_node"] == [0, 1]
     assert [fact.value for fact in known if fact.key == "log_writer_node"] == [0, 0]
     assert [fact.value for fact in known if fact.key == "cpus_left_out"] == [[0, 8], [0, 8]]

@@ -22,8 +22,7 @@ def test_what_others_write_after_a_shutdown_does_not_end_restoring(tmp_path: Pat
     """hostd, backups and Tools write keys then: the VM is read and compared again, and retried."""
     running = lab()
     before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     running.fault("keys_written", times=3)
 
     done = steps.restore()
@@ -36,8 +35,7 @@ def test_what_others_write_after_a_shutdown_does_not_end_restoring(tmp_path: Pat
 def test_writes_that_never_end_are_no_conflict_and_the_vm_is_on(tmp_path: Path, lab: LabFactory) -> None:
     """Nobody changed a setting: it is said that it failed, and the VM boots in the shape that it has."""
     running = lab()
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     running.fault("keys_written", times=0)
 
     with pytest.raises(NotAtBaseline) as told:
@@ -51,8 +49,7 @@ def test_writes_that_never_end_are_no_conflict_and_the_vm_is_on(tmp_path: Path, 
 def test_a_conflict_found_while_the_vm_is_off_leaves_it_on(tmp_path: Path, lab: LabFactory) -> None:
     """The setting stays as somebody else left it, and the VM that the run shut down is on again."""
     running = lab()
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     change_by_hand(running, "sql16", numCPUs=8, numCoresPerSocket=8)
 
     with pytest.raises(RestoreConflict):
@@ -67,8 +64,7 @@ def test_a_power_on_that_is_refused_is_tried_again(tmp_path: Path, lab: LabFacto
     """The error says what vSphere refused, and the VM is on."""
     running = lab()
     before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     running.fault("power_on_refused")
 
     with pytest.raises(NotAtBaseline):

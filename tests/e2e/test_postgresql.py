@@ -150,8 +150,7 @@ def test_a_dropped_database_is_no_proof_that_every_vm_is_at_its_baseline(
     """The audit log in vnuma's home names the VM, and is the way back."""
     running = lab()
     before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running, url=postgresql.new_store())
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running, url=postgresql.new_store())
     store = ("--store", steps.url)
     _drop_and_make_anew(steps.url)
 
@@ -171,8 +170,7 @@ def test_a_log_of_an_earlier_version_is_refused_and_the_databases_own_is_the_way
     """One file for all databases, whose lines have no outcome, next to the database's own."""
     running = lab()
     before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running, url=postgresql.new_store())
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running, url=postgresql.new_store())
     left = settings_now(running)
     (log,) = home_folder().glob("*.audit.jsonl")
     earlier = home_folder() / "vnuma.audit.jsonl"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma, vnuma_here
+from tests.support.cli import in_json, vnuma, vnuma_here
 from tests.support.site import write_inventory, write_study
 
 
@@ -44,7 +44,7 @@ def test_a_play_ends_by_its_precision_and_its_archive_is_enough_to_do_it_again(
     ran = vnuma("run", study, "-i", inventory)
 
     assert ran.code == 0, ran.text
-    document = json.loads(vnuma_here("results", "small.1", "--format", "json").out)
+    document = in_json("results", "small.1")
     (primary,) = (item for item in document["analyses"] if item["primary"])
     assert (primary["blocks"], primary["missing_cells"]) == (8, [])
     assert primary["ended_by_rule"].startswith("precise: after 8 blocks")

@@ -85,8 +85,7 @@ def test_a_used_vm_is_restored_from_an_arms_shape(tmp_path: Path, lab: LabFactor
     running = lab("reality")
     before = settings_now(running, "sql16")
     power = {"shutdown_timeout_s": 1}
-    steps = Steps.prepared(tmp_path / "a", running, all_arms=ALL_RESERVED, power=power)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running, all_arms=ALL_RESERVED, power=power)
     assert settings_now(running, "sql16") != before
 
     done = steps.restore()

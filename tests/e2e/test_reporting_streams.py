@@ -16,7 +16,6 @@ from vnuma.engine.instance.sql_settings import TCP_PORTS
 from vnuma.errors import PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import server_configuration
-from vnuma.store.samples import iter_samples
 from vnuma.workloads.reporting_streams.settings import REMOTE_SCAN
 
 STREAMS: dict[str, Any] = {
@@ -47,16 +46,12 @@ def ports(steps: Steps) -> tuple[str | None, frozenset[int]]:
 
 def rates(steps: Steps) -> list[float]:
     """Queries an hour of every sample, in the order measured."""
-    with steps.store.read() as connection:
-        found = [stored.sample.value for stored in iter_samples(connection, steps.run.id)]
-    return [value for value in found if value is not None]
+    return [stored.sample.value for stored in steps.samples if stored.sample.value is not None]
 
 
 def scans(steps: Steps) -> list[float]:
     """What a scan took from the other node, over the same from the pages' own, of every sample."""
-    with steps.store.read() as connection:
-        samples = [stored.sample for stored in iter_samples(connection, steps.run.id)]
-    return [(sample.figures or {})[REMOTE_SCAN.name] for sample in samples]
+    return [(stored.sample.figures or {})[REMOTE_SCAN.name] for stored in steps.samples]
 
 
 @pytest.mark.parametrize(

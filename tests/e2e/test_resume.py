@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +17,7 @@ from pyVmomi import vim
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import command, status, vnuma, vnuma_here
-from tests.support.looking import change_by_hand, settings_now, settings_of
+from tests.support.looking import change_by_hand, settings_now, settings_of, until
 from tests.support.site import write_inventory, write_study
 from tools.bench.processes import PROC
 from tools.soak.points import Stage, Victim
@@ -42,15 +41,6 @@ ENDLESS = {"blocks": 40}
 def store_of(home: Path) -> Store:
     """The store that the commands of this test write to, opened once: tests look into it again and again."""
     return open_store(f"sqlite:///{home / 'vnuma.db'}")
-
-
-def until(condition: Callable[[], bool], what: str, timeout_s: float = 240) -> None:
-    """Come back as soon as the condition holds."""
-    deadline = time.monotonic() + timeout_s
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what}"
-        pause.wait(0.1)
 
 
 def outcomes(home: Path) -> list[tuple[str, str | None]]:

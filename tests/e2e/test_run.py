@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import status, vnuma, vnuma_here
+from tests.support.cli import in_json, status, vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.otlp import receiver
 from tests.support.site import write_inventory, write_study
@@ -99,7 +99,7 @@ def test_a_study_runs_is_restored_and_reports(tmp_path: Path, lab: LabFactory, v
     assert vnuma_here("audit", "small.1").out.count("notify failed") == 2
 
     assert vnuma_here("results", "small.1").out.startswith("SIMULATED")
-    document = json.loads(vnuma_here("results", "small.1", "--format", "json").out)
+    document = in_json("results", "small.1")
     assert document["simulated"] is True
     assert (document["declared"]["as_declared"], document["declared"]["earlier_runs"]) == (True, [])
     assert vnuma_here("results", "small.1", "--format", "csv").out.count("\n") > 2

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma, vnuma_here
+from tests.support.cli import in_json, vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
@@ -49,7 +49,7 @@ def verdict(folder: Path, running: LabHandle, path: Path) -> dict[str, Any]:
     ran = vnuma("run", path, "-i", write_inventory(folder, running))
     assert ran.code == 0, ran.text
     assert (settings_now(running), port_setting(folder, running)) == before
-    document = json.loads(vnuma_here("results", "latest", "--format", "json").out)
+    document = in_json("results", "latest")
     arm: dict[str, Any] = document["analyses"][0]["arms"][0]
     return arm
 

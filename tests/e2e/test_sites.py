@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma_here
+from tests.support.cli import in_json, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, database_of
@@ -58,7 +57,7 @@ def test_a_site_is_measured_from_there_and_the_rest_by_the_controller(
     assert (run.state, run.simulated is None) == (RunState.FINISHED, False)
     assert known == {"sql-a": (None, True), "sql-b": ("site-b", True)}
     assert samples_of(store, "small.1") == [4, 4]
-    listed = json.loads(vnuma_here("status", "small.1", "--format", "json").out)
+    listed = in_json("status", "small.1")
     assert listed["runs"][0]["vm_names"] == ["sql-a"]
     assert {name: settings_now(running, name) for name in before} == before
 

@@ -13,7 +13,6 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import value
-from vnuma.store import facts
 from vnuma.store.rows import Sample
 
 SETUP = """
@@ -66,9 +65,7 @@ def test_every_statement_is_timed_in_every_size_and_its_rows_are_checked(
     assert len(found) == 8
     assert all(sample.elapsed_ms is not None and sample.workload == "sql_script" for sample in found)
     assert not table_left(steps)
-    with steps.store.read() as connection:
-        plans = {fact.key for fact in facts.facts_of_run(connection, steps.run.id, "plan")}
-    assert plans == {"rows", "total"}
+    assert {fact.key for fact in steps.facts("plan")} == {"rows", "total"}
 
 
 def test_an_execution_that_does_other_work_is_a_failed_sample_and_the_teardown_still_runs(

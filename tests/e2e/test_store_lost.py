@@ -21,8 +21,7 @@ def _lose(home: Path) -> None:
 
 def _lost(tmp_path: Path, running: LabHandle) -> Path:
     """The home of a controller that shaped its VM, and whose store somebody then deleted."""
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     _lose(steps.home)
     return steps.home
 
@@ -120,8 +119,7 @@ def test_a_damaged_audit_log_keeps_no_vm_from_its_restore(tmp_path: Path, lab: L
     """The store has the VM's run: it is restored and reported, followed by the log's error."""
     running = lab()
     before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     (steps.home / "vnuma.audit.jsonl").write_text("damaged\n", encoding="utf-8")
 
     assert _restore(steps.home).code != 0

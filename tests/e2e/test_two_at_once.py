@@ -74,8 +74,7 @@ def test_restores_of_one_vm_at_once_restore_it_once(tmp_path: Path, lab: LabFact
     count = 3
     running = lab()
     before = settings_now(running)
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     contexts = [steps.free for _ in range(count)]
     ended: list[Restored | VnumaError] = []
     together = threading.Barrier(count)
@@ -106,8 +105,7 @@ def test_a_restore_that_was_overtaken_leaves_the_mark_of_its_run(
 ) -> None:
     """A killed play's step restores the VM while the run takes it over again: it stays marked."""
     running = lab()
-    steps = Steps.prepared(tmp_path / "a", running)
-    steps.shape(steps.take())
+    steps = Steps.shaped(tmp_path / "a", running)
     genuine, left = run_mark.read_mark, [steps.take]
 
     def after_take_over(session: Session, ref: VmRef) -> run_mark.Mark:

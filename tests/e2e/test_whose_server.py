@@ -16,11 +16,8 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
-from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
-from tests.support.stores import new_store
 from tests.vsphere.support import vcenter_of
-from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, is_evidence
 from vnuma.engine.access.connections import sql_server
@@ -31,7 +28,6 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import DATABASE, prepare_cell
 from vnuma.engine.instance.sql_settings import SOFT_NUMA, wait_for_server
 from vnuma.engine.lease.attempt import finish
-from vnuma.engine.run.start import create_run
 from vnuma.errors import PreflightBlocked, WrongServer
 from vnuma.sqlserver.client.connect import connect as sql_connection
 from vnuma.sqlserver.client.query import run, value
@@ -90,12 +86,7 @@ def clone_now(running: LabHandle) -> tuple[Power, dict[str, Any]]:
 def steps_of(tmp_path: Path, running: LabHandle, owner: str, **sql: Any) -> Steps:
     """A run of the soft-NUMA study on the clone, driven step by step."""
     inventory = clone_with_sql_of(tmp_path, running, owner, **sql)
-    text = write_study(tmp_path, **STUDY).read_text(encoding="utf-8")
-    study = parse_study(text, "study")
-    targets = read_targets(inventory, study.vms)
-    store = new_store(tmp_path / "vnuma.db")
-    run = create_run(store, prepare(study, text, targets, inventory))
-    return Steps(tmp_path, store, study, run, targets["sql16"], targets)
+    return Steps.of(tmp_path, inventory, write_study(tmp_path, **STUDY))
 
 
 def test_a_server_at_another_address_blocks_the_study(tmp_path: Path, lab: LabFactory) -> None:

@@ -77,10 +77,14 @@ def vnuma_here(*arguments: str | Path) -> Ran:
     return Ran(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
-def status(*options: str | Path) -> dict[str, Any]:
+def in_json(*command: str | Path) -> Any:
+    """The document that a command tells a program."""
+    return json.loads(vnuma_here(*command, "--format", "json").out)
+
+
+def status(*options: str | Path) -> Any:
     """What `vnuma status` tells a program: `runs`, and VMs that are `not_at_baseline`."""
-    told: dict[str, Any] = json.loads(vnuma_here("status", "--format", "json", *options).out)
-    return told
+    return in_json("status", *options)
 
 
 @contextmanager

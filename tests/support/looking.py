@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -107,3 +109,11 @@ def withdraw_rights(lab: LabHandle, user: str, vm: str) -> None:
 
 def _authorization(found: Any) -> Any:
     return vim.ServiceInstance("ServiceInstance", found._stub).content.authorizationManager
+
+
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 240) -> None:
+    """Come back as soon as the condition holds."""
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"no {what}"
+        pause.wait(0.05)

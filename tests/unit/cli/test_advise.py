@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64decode
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.cli import vnuma_here
+from tests.support.cli import in_json, vnuma_here
 from vnuma.domain.study.study_file import parse_study
 
 PAPER = ("advise", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "7.0")
-
-
-def advised(*options: str) -> dict[str, Any]:
-    """What `vnuma advise` tells a program."""
-    found: dict[str, Any] = json.loads(vnuma_here(*options, "--format", "json").out)
-    return found
 
 
 def test_advice_is_shown_and_its_study_written(tmp_path: Path) -> None:
@@ -37,7 +29,7 @@ def test_advice_is_shown_and_its_study_written(tmp_path: Path) -> None:
     assert (study.vms, study.reference, study.labels) == (("sql16",), "1x16", ("1x16", "2x8", "4x4"))
     assert ["host of the inventory" in ran.out for ran in (named, unnamed)] == [False, True]
     assert vnuma_here(*PAPER, "--write", file).code == 3
-    document = advised(*PAPER)
+    document = in_json(*PAPER)
     candidates = {one["topology"]: one for one in document["candidates"]}
     assert (document["schema"], next(iter(candidates))) == ("vnuma/advise/1", "1x16")
     assert candidates["2x8"]["settings"] == {"numa.vcpu.followcorespersocket": "1"}
@@ -48,7 +40,7 @@ def test_the_best_shape_is_printed_for_a_tool() -> None:
     """Attributes to paste, with comments only; JSON has every shape's."""
     printed = vnuma_here(*PAPER, "--fix-as", "terraform").out
     assert printed.splitlines()[-2:] == ["num_cpus = 16", "num_cores_per_socket = 16"]
-    first = advised(*PAPER)["candidates"][0]
+    first = in_json(*PAPER)["candidates"][0]
     assert first["as"]["terraform"] == printed.rstrip("\n")
 
 
@@ -72,7 +64,7 @@ LARGE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x16/96@
 
 def test_a_vm_that_no_such_host_runs_is_said_to_be_too_large_first() -> None:
     """More vCPUs than logical CPUs, or more memory than the host has: no number of nodes helps."""
-    document = advised(*LARGE)
+    document = in_json(*LARGE)
     assert document["runs_nowhere"] is True
     assert document["hosts_too_small"] == {"2x16/96@8.0": "64 logical CPUs and 192 GB"}
 
@@ -81,14 +73,14 @@ def test_a_vm_that_its_hardware_version_does_not_allow_is_said_to_be_impossible(
     """ESXi 6.5 gives 128 vCPUs at most; the host's size does not matter, and nothing is written."""
     wide = ("advise", "--vcpus", "200", "--memory", "1024", "--host-nodes", "4x64/1024")
     shown = vnuma_here(*wide, "--esxi", "6.5").out
-    document = advised(*wide, "--esxi", "6.5")
+    document = in_json(*wide, "--esxi", "6.5")
     assert document["beyond_hardware_version"]
     assert {one["worth"] for one in document["candidates"]} == {"avoiding"}
     assert shown.count("R08") == shown.partition("To avoid")[2].count(" nodes  ")
     assert vnuma_here(*wide, "--esxi", "6.5", "--write", tmp_path / "advised.yml").code == 3
     assert not list(tmp_path.iterdir())
     # Update 1 of 7.0 raised it to 768: its VMs get hardware version 18 and later.
-    assert advised(*wide, "--esxi", "7.0U2")["candidates"][0]["topology"] == "4x50"
+    assert in_json(*wide, "--esxi", "7.0U2")["candidates"][0]["topology"] == "4x50"
 
 
 WIDE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x96/1024@8.0U3", "--sql", "2019")
@@ -111,7 +103,7 @@ def test_nodes_that_windows_would_split_are_not_advised(windows: str, best: str 
     if best is None:
         assert vnuma_here(*WIDE, "--windows", windows).code == 2
         return
-    document = advised(*WIDE, "--windows", windows)
+    document = in_json(*WIDE, "--windows", windows)
     first = document["candidates"][0]
     assert (first["topology"], first["worth"]) == (best, "having")
     assert document["several_processor_groups"] is (best == "2x40")
@@ -135,7 +127,7 @@ def test_a_vm_with_more_vcpus_than_cores_is_told_so() -> None:
     """ESXi runs it, on shared cores; a further, larger host does not hide it."""
     larger = ("advise", "--vcpus", "48", "--memory", "100", "--host-nodes", "2x16/96@8.0")
     for other in ((), ("--host-nodes", "2x24/96@8.0")):
-        assert advised(*larger, *other)["hosts_too_small"] == {"2x16/96@8.0": "32 cores"}
+        assert in_json(*larger, *other)["hosts_too_small"] == {"2x16/96@8.0": "32 cores"}
 
 
 @pytest.mark.parametrize("use", [("--fix-as", "govc"), ("--write", "advised.yml")])
@@ -152,12 +144,12 @@ def test_the_editions_limit_is_part_of_the_answer() -> None:
     """Before any shape: what Standard uses of the VM by release, and a size that it uses whole."""
     big = ("advise", "--vcpus", "40", "--memory", "256", "--host-nodes", "2x20/256", "--edition", "standard")
     for year, used in (("2019", 24), ("2022", 24), ("2025", 32)):
-        document = advised(*big, "--sql", year)
+        document = in_json(*big, "--sql", year)
         assert (document["nodes_needed"], document["usable_cores"]) == (2, used)
         assert document["edition_limit"]["cores"] == used
-    limit = advised(*PAPER, "--edition", "standard")["edition_limit"]  # one that is not reached
+    limit = in_json(*PAPER, "--edition", "standard")["edition_limit"]  # one that is not reached
     assert (limit["sockets"], limit["cores"]) == (4, 24)
-    assert advised(*PAPER)["edition_limit"] is None
+    assert in_json(*PAPER)["edition_limit"] is None
 
 
 def test_a_page_has_the_answer_and_the_best_shape_drawn(tmp_path: Path) -> None:

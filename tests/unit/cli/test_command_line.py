@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -16,7 +15,7 @@ from ruamel.yaml import YAML
 
 from tests.estate.build import estate_of, saved
 from tests.report.build import Story, store_of, study_text
-from tests.support.cli import command, on_terminal, vnuma, vnuma_here
+from tests.support.cli import command, in_json, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
 from tools.manual import entries
 from vnuma.assets import asset
@@ -219,12 +218,12 @@ def test_json_is_one_document_with_its_schema(words: tuple[str, ...], tmp_path: 
     new_store(tmp_path / "vnuma.db")
     store = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}") if words[0] == "audit" else ()
 
-    assert json.loads(vnuma_here(*words, "--format", "json", *store).out)["schema"].startswith("vnuma/")
+    assert in_json(*words, *store)["schema"].startswith("vnuma/")
 
 
 def test_versions_are_reported_for_a_bug_report() -> None:
     """What figures and stores depend on, with a reason where something is missing."""
-    told = json.loads(vnuma_here("version", "--format", "json").out)
+    told = in_json("version")
 
     assert told["schema"] == "vnuma/version/1"
     assert told["store"]["schema"] == HEAD

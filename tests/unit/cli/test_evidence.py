@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli import vnuma_here
+from tests.support.cli import in_json, vnuma_here
 from tests.unit.logs.published import samples
 from vnuma.domain.topology.evidence import conclusion
 from vnuma.logs.kinds import read_any
@@ -36,7 +35,7 @@ def test_scripts_get_json_whatever_the_encoding(tmp_path: Path) -> None:
     log = tmp_path / "ERRORLOG"
     log.write_text(text_of("el-express-2x4", "sql_errorlog.yml"), encoding="utf-16")
 
-    (reading,) = json.loads(vnuma_here("evidence", log, "--format", "json").out)["readings"]
+    (reading,) = in_json("evidence", log)["readings"]
 
     assert (reading["sockets"], reading["cores_per_socket"], reading["using"]) == (2, 4, 4)
 
