@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Behaviour, StepAction, argument_spec
+from vnuma.ansible.action import Options, VnumaAction, argument_spec
 from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
-class ActionModule(StepAction):
+class ActionModule(VnumaAction):
     spec = argument_spec(__file__)
-    step = Behaviour(actions.measure, check_mode.measure)
-    by_hand = Behaviour(actions_by_hand.benchmark, lambda *_: {"changed": False, "timings": []})
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        if check:
+            return self.plan_step(options, check_mode.measure, lambda *_: {"changed": False, "timings": []})
+        return self.take_step(options, actions.measure, actions_by_hand.benchmark)

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Behaviour, StepAction, argument_spec
-from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
+from vnuma.ansible.action import Options, VnumaAction, argument_spec
+from vnuma.engine.ansible_api import actions_by_hand, check_mode
+from vnuma.engine.cell.boot import boot_cell
 
 
-class ActionModule(StepAction):
+class ActionModule(VnumaAction):
     spec = argument_spec(__file__)
-    step = Behaviour(actions.boot, check_mode.boot)
-    by_hand = Behaviour(actions_by_hand.power, actions_by_hand.plan_power)
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        if check:
+            return self.plan_step(options, check_mode.boot, actions_by_hand.plan_power)
+        return self.take_step(options, boot_cell, actions_by_hand.power)

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Behaviour, StepAction, argument_spec
-from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
+from vnuma.ansible.action import Options, VnumaAction, argument_spec
+from vnuma.engine.ansible_api import actions_by_hand, check_mode
+from vnuma.engine.cell.shape import shape_cell
 
 
-class ActionModule(StepAction):
+class ActionModule(VnumaAction):
     spec = argument_spec(__file__)
-    step = Behaviour(actions.shape, check_mode.shape)
-    by_hand = Behaviour(actions_by_hand.topology, actions_by_hand.plan_topology)
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        if check:
+            return self.plan_step(options, check_mode.shape, actions_by_hand.plan_topology)
+        return self.take_step(options, shape_cell, actions_by_hand.topology)

@@ -101,7 +101,7 @@ def test_a_log_that_is_long_in_coming_does_not_age_the_server(
 
     seen = ready_cell(context, attempt)
     assert seen
-    assert seen.guest.vcpus == 16
+    assert seen["guest"]["vcpus"] == 16
 
 
 def uptime(steps: Steps) -> float:

@@ -20,7 +20,7 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.audit.log import audit_lines, journal_of
-from vnuma.engine.cell.boot import GuestView, boot_cell, ready_cell
+from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.instance.sql_settings import SOFT_NUMA, Boot, read_baseline
 from vnuma.engine.lease.attempt import finish
 from vnuma.engine.lease.baseline import baseline_settings
@@ -29,6 +29,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance.server_configuration import SoftNuma, read_soft_numa
 from vnuma.store import leases
 from vnuma.store.rows import Claim, Outcome
+from vnuma.workloads.interface import Document
 
 ON = SoftNuma(True, True)
 ARMS = [{"topology": "1x16", "soft_numa": "on"}, {"topology": "1x16", "name": "whole", "soft_numa": "off"}]
@@ -46,7 +47,7 @@ def state(steps: Steps) -> SoftNuma | None:
         return read_soft_numa(connection)
 
 
-def boot(context: VmContext, attempt: Claim) -> GuestView:
+def boot(context: VmContext, attempt: Claim) -> Document:
     """Power on and look; the attempt counts."""
     boot_cell(context, attempt)
     seen = ready_cell(context, attempt)
@@ -63,11 +64,11 @@ def test_each_arm_boots_with_its_own_soft_numa_and_the_servers_own_comes_back(
     context = steps.take()
     assert SOFT_NUMA.baseline_of(steps.vm) is True
 
-    split = boot(context, steps.shape(context))
-    whole = boot(context, steps.shape(context))
+    split = boot(context, steps.shape(context))["guest"]
+    whole = boot(context, steps.shape(context))["guest"]
 
-    assert (split.guest.numa_nodes, split.guest.sql_cpu_nodes) == (1, 2)
-    assert (whole.guest.numa_nodes, whole.guest.sql_cpu_nodes) == (1, 1)
+    assert (split["numa_nodes"], split["sql_cpu_nodes"]) == (1, 2)
+    assert (whole["numa_nodes"], whole["sql_cpu_nodes"]) == (1, 1)
     assert state(steps) == SoftNuma(False, False)
 
     done = steps.restore()

@@ -133,7 +133,7 @@ def test_the_first_arms_setting_is_written_after_the_first_power_cycle(
     finish(context, attempt, Outcome.VALID, None, None)
 
     assert seen
-    assert seen.guest.sql_cpu_nodes == 1
+    assert seen["guest"]["sql_cpu_nodes"] == 1
     assert running.audit(CLONE)["changes"] == ["AlterServer (sa, master)"]
     steps.shape(context)  # that boot is proven: the next arm's setting needs no boot of its own
     assert len(running.audit(CLONE)["changes"]) == 2

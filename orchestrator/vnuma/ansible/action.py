@@ -29,13 +29,14 @@ try:
     from vnuma.engine.access.host_variables import native, with_secrets
     from vnuma.engine.access.locking import this_host
     from vnuma.engine.access.target import Target
+    from vnuma.engine.ansible_api.actions import Step, take_step
 except DriverMissing as error:
     # Ansible reports any other exception during a plugin's import as its own bug, with a traceback.
     raise AnsibleError(str(error)) from None
 
 Options = dict[str, Any]
 ArgumentSpec = dict[str, dict[str, Any]]
-
+ByHand = Callable[[Target, Options], Options]
 
 # The play's parent imports this file before it forks the first worker.
 share_in_play()
@@ -69,28 +70,22 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         """Do the plugin's work; `check` must predict without changing anything."""
         raise NotImplementedError
 
-
-@dataclass(frozen=True)
-class Behaviour:
-    """What an action does, and what it says in check mode instead."""
-
-    done: Callable[..., Options]
-    planned: Callable[..., Options]
-
-
-class StepAction(VnumaAction):
-    """A step of a run's attempt at a VM; without `attempt` the same by hand."""
-
-    step: ClassVar[Behaviour]
-    by_hand: ClassVar[Behaviour]
-
-    def act(self, options: Options, *, check: bool) -> Options:
+    def take_step(self, options: Options, step: Step, by_hand: ByHand) -> Options:
+        """Take a step of a run's attempt at a VM; without `attempt` the same by hand."""
         target = target_of(options)
-        behaviour = self.step if options["attempt"] else self.by_hand
-        act = behaviour.planned if check else behaviour.done
-        if options["attempt"]:
-            return act(options["run"], options["attempt"], target, ConnectionShell(self, target.name))
-        return act(target, options)
+        if not options["attempt"]:
+            return by_hand(target, options)
+        shell = ConnectionShell(self, target.name)
+        return take_step(step, options["run"], options["attempt"], target, shell)
+
+    def plan_step(
+        self, options: Options, step: Callable[[str, Options, Target], Options], by_hand: ByHand
+    ) -> Options:
+        """What `take_step` would change."""
+        target = target_of(options)
+        if not options["attempt"]:
+            return by_hand(target, options)
+        return step(options["run"], options["attempt"], target)
 
 
 def target_of(options: Options) -> Target:

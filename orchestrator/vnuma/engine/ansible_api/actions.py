@@ -22,10 +22,9 @@ from vnuma.engine.access.context import (
 from vnuma.engine.access.private_folder import tell_waiting
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
-from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
+from vnuma.engine.cell.shape import change_diff, change_document, edits_diff
 from vnuma.engine.lease.attempt import attempt_of
 from vnuma.engine.restore.restore import plan_target, restore_target
 from vnuma.engine.restore.restore_vm import Choice, Restored
@@ -78,53 +77,23 @@ def why_no_cell(context: VmContext) -> str | None:
     return why_no_more(context) or (None if peek_next_cell(context) else "every cell has ended")
 
 
-def shape(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
-    """Bring the target into the shape of the attempt's arm."""
-    with step_of(run, attempt, target, shell) as (context, tried):
-        done = shape_cell(context, tried)
-        return shaped_document(done, net(context.made)) if done else UNCHANGED
+Step = Callable[[VmContext, Claim], Document | None]
 
 
-def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
-    """What shaping did or would do. `made` includes power and SQL Server's settings."""
-    return {
-        "changed": True,
-        "changes": change_document(done.change),
-        "prediction": prediction_document(done.prediction),
-        "powered_off": done.powered_off,
-        "diff": edits_diff(made),
-    }
+def take_step(step: Step, run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
+    """Take one step of an attempt; returns its document with what it changed."""
+    claim = attempt_of(attempt)
+    context = open_context(run, target, claim.token, shell)
+    with _working(context):
+        seen = step(context, claim)
+    made = net(context.made)
+    return UNCHANGED if seen is None else {"changed": bool(made), "diff": edits_diff(made), **seen}
 
 
-def boot(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
-    """Power on and wait for Tools."""
-    with step_of(run, attempt, target, shell) as (context, tried):
-        boot_cell(context, tried)
-        made = net(context.made)
-        return {"changed": True, "power": "poweredOn", "diff": edits_diff(made)} if made else UNCHANGED
-
-
-def ready(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
-    """Wait for the guest, then compare what it sees with what the arm needs."""
-    with step_of(run, attempt, target, shell) as (context, tried):
-        seen = ready_cell(context, tried)
-        made = net(context.made)
-    saw = {"guest": asdict(seen.guest), **seen.boot} if seen else {}
-    return {"changed": bool(made), "diff": edits_diff(made), **saw}
-
-
-def measure(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
+def measure(context: VmContext, attempt: Claim) -> Document:
     """Prepare or verify what the workload needs in the guest, then measure the cell."""
-    with step_of(run, attempt, target, shell) as (context, tried):
-        prepared = prepare_cell(context, tried)
-        stored = measure_cell(context, tried)
-        diff = edits_diff(net(context.made))
-    return {"changed": True, "dataset": prepared, "samples": stored, "diff": diff}
-
-
-def edits_diff(edits: Iterable[Edit]) -> Document:
-    """Edits as Ansible's diff mode shows them, in the order of their names."""
-    return change_diff(change_document(sorted(edits, key=lambda edit: edit.setting)))
+    prepared = prepare_cell(context, attempt)
+    return {"changed": True, "dataset": prepared, "samples": measure_cell(context, attempt)}
 
 
 def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell | None = None) -> Document:
@@ -205,17 +174,6 @@ def _why_not_restored(context: VmContext, when: When) -> str | None:
         return None
     left = peek_next_cell(context)
     return f"cells remain: next is block {left.block}, {left.label}" if left else None
-
-
-@contextmanager
-def step_of(
-    run: str, document: Mapping[str, Any], target: Target, shell: Shell
-) -> Iterator[tuple[VmContext, Claim]]:
-    """Context and attempt of one step, for its duration."""
-    attempt = attempt_of(document)
-    context = open_context(run, target, attempt.token, shell)
-    with _working(context):
-        yield context, attempt
 
 
 @contextmanager

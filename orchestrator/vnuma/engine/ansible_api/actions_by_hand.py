@@ -27,11 +27,10 @@ from vnuma.engine.cell.shape import (
     PowerSwitch,
     Shaped,
     change_diff,
-    change_document,
     not_left_off,
     plan_shape,
-    prediction_document,
     shape,
+    shaped_document,
 )
 from vnuma.engine.design_check.check import CheckRequest, run_check, sql_reader
 from vnuma.engine.design_check.estates import read_target
@@ -95,14 +94,16 @@ def topology(target: Target, options: Document) -> Document:
                 shape(switch, arm, vm, host, always_off=False)
         return first[0][1]  # an earlier try whose answer was lost may have made the change
 
-    return _shaped(retry_vcenter(once, VCenterRetry(rules.vcenter_retry_s), lambda *_: None))
+    done = retry_vcenter(once, VCenterRetry(rules.vcenter_retry_s), lambda *_: None)
+    return _shaped(done)
 
 
 def plan_topology(target: Target, options: Document) -> Document:
     arm, permit = _arm(options), _permit(options)
     with connect(vcenter(target)) as session:
         _, vm = _permitted(session, target, permit)
-        return _shaped(plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid))))
+        planned = plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid)))
+    return _shaped(planned)
 
 
 def power(target: Target, options: Document) -> Document:
@@ -208,14 +209,8 @@ def _known(timing: Timing) -> Document:
 
 
 def _shaped(done: Shaped) -> Document:
-    changes = change_document(done.change)
-    return {
-        "changed": bool(changes),
-        "changes": changes,
-        "diff": change_diff(changes),
-        "prediction": prediction_document(done.prediction),
-        "powered_off": done.powered_off,
-    }
+    shaped = shaped_document(done)
+    return shaped | {"diff": change_diff(shaped["changes"])}
 
 
 def _rules(options: Document) -> PowerRules:

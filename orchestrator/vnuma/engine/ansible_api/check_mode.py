@@ -19,9 +19,16 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.context import VmContext, open_context
 from vnuma.engine.access.target import Target
-from vnuma.engine.ansible_api.actions import UNCHANGED, Document, edits_diff, shaped_document, why_no_cell
+from vnuma.engine.ansible_api.actions import UNCHANGED, Document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
-from vnuma.engine.cell.shape import POWER_OFF, POWER_ON, Shaped, look_and_plan
+from vnuma.engine.cell.shape import (
+    POWER_OFF,
+    POWER_ON,
+    Shaped,
+    edits_diff,
+    look_and_plan,
+    shaped_document,
+)
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL, SETTINGS, Boot, guest_of
 from vnuma.engine.lease.attempt import attempt_of
@@ -35,7 +42,6 @@ from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.store.rows import Claim
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
-from vnuma.workloads.shell import Shell
 
 
 def claim(run: str, target: Target) -> Document:
@@ -65,12 +71,11 @@ def claim(run: str, target: Target) -> Document:
     }
 
 
-def shape(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
-    """What `actions.shape` would do. Raises what it raises before its first change."""
-    del shell
+def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What `shape_cell` would do. Raises what it raises before its first change."""
     context, _ = _taken(open_context(run, target))
-    vm, planned, proven = _looked(context, context.study.arm(attempt_of(attempt).arm))
     arm = context.study.arm(attempt_of(attempt).arm)
+    vm, planned, proven = _looked(context, arm)
     inside = _inside(context, arm, planned.prediction, context.sql()) if proven else []
     off = vm.power is not Power.OFF
     made = [
@@ -78,7 +83,7 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) ->
         *(POWER_OFF if off else ()),
         *with_lock_reservation(planned.change, vm.settings),
     ]
-    return shaped_document(replace(planned, powered_off=off), made)
+    return shaped_document(planned) | {"changed": True, "powered_off": off, "diff": edits_diff(made)}
 
 
 def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
@@ -97,16 +102,15 @@ def _inside(
     return [setting.planned_for(to_come, server) for setting in SETTINGS]
 
 
-def boot(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
-    """What `actions.boot` would do: every cell's shape step leaves the VM off."""
-    del run, target, shell
+def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What `boot_cell` would do: every cell's shape step leaves the VM off."""
+    del run, target
     attempt_of(attempt)
     return {"changed": True, "power": str(Power.ON), "diff": edits_diff(POWER_ON)}
 
 
-def ready(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
-    """Which SQL Server settings `actions.ready` would change: those whose values were unknown before."""
-    del shell
+def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """Which SQL Server settings `ready_cell` would change: those whose values were unknown before."""
     context, facts = _taken(open_context(run, target))
     if "sql_server" not in context.study.workload.needs:
         return UNCHANGED
@@ -121,24 +125,17 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) ->
     return {"changed": bool(edits), "diff": edits_diff(edits)}
 
 
-def measure(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
+def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """What `actions.measure` would create: the study's database, and a resource pool for it."""
-    del shell
     context, facts = _taken(open_context(run, target))
     if "database" not in context.study.workload.needs:
         return {"changed": True}
-    arm = attempt_of(attempt).arm
     server = _answering(context, facts)
-    made = [planned_making(context, server), _pool(context, arm, server)]
+    made = [planned_making(context, server)]
+    percent = context.study.workload_of(attempt_of(attempt).arm).pool_share
+    if percent is not None:
+        made.append(RESOURCE_POOL.planned_hold(server, context.study.dataset.database, percent))
     return {"changed": True, "diff": edits_diff(edit for edit in made if edit)}
-
-
-def _pool(context: VmContext, arm: str, server: SqlServer | None) -> Edit | None:
-    percent: int | None = context.study.workload_of(arm).pool_share
-    if percent is None:
-        return None
-    database = context.study.dataset.database
-    return RESOURCE_POOL.planned_hold(server, database, percent)
 
 
 def _taken(free: VmContext) -> tuple[VmContext, VmFacts]:

@@ -40,6 +40,7 @@ from vnuma.store import attempts, facts
 from vnuma.store.rows import Claim, Vm
 from vnuma.vsphere import power, read, uptime
 from vnuma.vsphere.connect import Session, VmRef
+from vnuma.workloads.interface import Document
 from vnuma.workloads.shell import Shell, linux_question
 
 
@@ -170,13 +171,14 @@ LAB_QUIET_S = 0.5
 """Longest wait for a quiet guest on the lab, in seconds: its guests run only SQL Server."""
 
 
-def boot_cell(context: VmContext, attempt: Claim) -> None:
-    """The step `power_on` of a cell: ends with running Tools. Raises WrongServer.
+def boot_cell(context: VmContext, attempt: Claim) -> Document | None:
+    """The step `power_on` of a cell: ends with running Tools. Raises WrongServer. None if it did nothing.
 
     While the VM is still off, nothing may answer as its SQL Server. Does nothing without a hypervisor.
     """
     with step(context, attempt, "power_on"):
         _boot(context, attempt, "power_on")
+    return {"power": str(Power.ON)} if context.made else None
 
 
 def _boot(context: VmContext, attempt: Claim, name: str) -> None:
@@ -195,8 +197,8 @@ def _boot(context: VmContext, attempt: Claim, name: str) -> None:
     on_hypervisor(context, attempt, name, work)
 
 
-def ready_cell(context: VmContext, attempt: Claim) -> GuestView | None:
-    """The step `guest_ready`: wait for the guest, prove that it is the VM's, and check the topology.
+def ready_cell(context: VmContext, attempt: Claim) -> Document | None:
+    """The step `guest_ready`: wait for the guest, prove that it is the VM's, check and show its topology.
 
     None where nothing was booted: there only the machine is proven to be the run's. Raises WrongServer, and
     TopologyMismatch if the guest sees another topology: the attempt is then invalid.
@@ -211,7 +213,7 @@ def ready_cell(context: VmContext, attempt: Claim) -> GuestView | None:
         if "sql_server" in context.study.workload.needs:
             looked, inside, wrong = _sql_server_ready(context, attempt, looked)
         else:
-            inside, wrong = shell_ready(context, attempt, looked), ()
+            inside, wrong = shell_ready(context, attempt, looked), []
         judgement = _judged(context, attempt, looked, inside, wrong)
         _record(context, attempt, looked, inside, judgement)
         if not judgement.counts:
@@ -220,32 +222,24 @@ def ready_cell(context: VmContext, attempt: Claim) -> GuestView | None:
                 "attempt does not count.",
                 fix="Check what the arm needs on this release: vnuma plan STUDY",
             )
-        return inside
+        return {"guest": asdict(inside.guest), **inside.boot}
 
 
 def _sql_server_ready(
     context: VmContext, attempt: Claim, looked: VsphereView
-) -> tuple[VsphereView, GuestView, tuple[str, ...]]:
+) -> tuple[VsphereView, GuestView, list[str]]:
     """This boot's SQL Server: ready, proven, and with the arm's settings.
 
     SQL Server's settings are written only after this run has proven that the server runs in the VM. So if the
     arm needs another value than this boot has, the VM is power-cycled once more.
     """
     came_up = _came_up(context, attempt, looked)
-    wrong = _settle(context, attempt, looked)
-    if wrong.cycle_helps:
+    wrong, was_set = _settle(context, attempt, looked)
+    if was_set:
         looked = _power_cycle(context, attempt) or looked
         came_up = _came_up(context, attempt, looked)
-        wrong = _settle(context, attempt, looked)
-    return looked, _look_inside(context, attempt, looked, came_up), wrong.sentences
-
-
-@dataclass(frozen=True)
-class _SettingMismatch:
-    """SQL Server settings that do not match the arm in this boot, and whether another boot would help."""
-
-    sentences: tuple[str, ...]
-    cycle_helps: bool
+        wrong, _ = _settle(context, attempt, looked)
+    return looked, _look_inside(context, attempt, looked, came_up), wrong
 
 
 def _came_up(context: VmContext, attempt: Claim, looked: VsphereView) -> Ready:
@@ -297,16 +291,18 @@ class _Heeding(ready.Clock):
             super().wait(min(left_s, _HEED_S))
 
 
-def _settle(context: VmContext, attempt: Claim, looked: VsphereView) -> _SettingMismatch:
-    """Change SQL Server settings that do not match the arm in this boot, for the next one."""
+def _settle(context: VmContext, attempt: Claim, looked: VsphereView) -> tuple[list[str], bool]:
+    """Change SQL Server settings that do not match the arm in this boot, for the next one.
+
+    Returns what does not match, and whether something was changed, so that another boot would help.
+    """
     arm, server, journal = context.study.arm(attempt.arm), context.sql(), journal_of(context)
     own = own_settings(context, looked.vm, looked.host)
     prediction = plan_shape(arm, looked.vm, looked.host, own).prediction
     boot = Boot(context.study, arm, context.vm, prediction)
     before = len(journal.made)
     found = [setting.mismatch(boot, server, journal) for setting in SETTINGS]
-    sentences = tuple(sentence for sentence in found if sentence)
-    return _SettingMismatch(sentences, cycle_helps=len(journal.made) > before)
+    return list(filter(None, found)), len(journal.made) > before
 
 
 def _power_cycle(context: VmContext, attempt: Claim) -> VsphereView | None:
@@ -338,7 +334,7 @@ def _look_inside(context: VmContext, attempt: Claim, looked: VsphereView, came_u
 
 
 def _judged(
-    context: VmContext, attempt: Claim, looked: VsphereView, inside: GuestView, wrong: tuple[str, ...]
+    context: VmContext, attempt: Claim, looked: VsphereView, inside: GuestView, wrong: list[str]
 ) -> Judgement:
     """Everything that invalidates this boot: topology, VM settings, soft-NUMA and TCP ports."""
     arm, own = context.study.arm(attempt.arm), own_settings(context, looked.vm, looked.host)

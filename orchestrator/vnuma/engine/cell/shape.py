@@ -39,6 +39,7 @@ from vnuma.store import attempts, cells
 from vnuma.store.rows import Claim
 from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import Session, VmRef
+from vnuma.workloads.interface import Document
 
 WRITE_TRIES = 5
 """How often settings are compared and written when somebody writes to the VM meanwhile."""
@@ -282,16 +283,17 @@ def shape(
     return Shaped(change, plans[-1].prediction, powered_off)
 
 
-def shape_cell(context: VmContext, attempt: Claim) -> Shaped | None:
+def shape_cell(context: VmContext, attempt: Claim) -> Document | None:
     """The step `shutdown` of a cell. Each change is stored before it is made. None without a hypervisor."""
     stored: list[dict[str, object]] = []
     with step(context, attempt, "shutdown"):
-        return on_hypervisor(
+        done = on_hypervisor(
             context,
             attempt,
             "shutdown",
             lambda session, ref, _: _shape_once(context, attempt, session, ref, stored),
         )
+    return shaped_document(done) | {"changed": True} if done else None
 
 
 def _shape_once(
@@ -383,6 +385,21 @@ def change_diff(changes: Iterable[dict[str, object]]) -> dict[str, dict[str, obj
 def diff_text(value: object) -> object:
     """A list of CPUs on one line; Ansible would print one per line."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else value
+
+
+def edits_diff(edits: Iterable[Edit]) -> dict[str, dict[str, object]]:
+    """Edits as Ansible's diff mode shows them, in the order of their names."""
+    return change_diff(change_document(sorted(edits, key=lambda edit: edit.setting)))
+
+
+def shaped_document(done: Shaped) -> Document:
+    """What shaping did or would do to the VM's settings and power."""
+    return {
+        "changed": bool(done.change),
+        "changes": change_document(done.change),
+        "prediction": prediction_document(done.prediction),
+        "powered_off": done.powered_off,
+    }
 
 
 def prediction_document(prediction: Prediction) -> dict[str, object]:
