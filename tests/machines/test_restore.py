@@ -219,13 +219,7 @@ def test_another_machine_under_the_name_is_not_written_to(machine: Machine, tmp_
     with machine.store.write() as connection:
         token = leases.take_lease(connection, "linux/another", machine.leased.run.id, "ann@site")
     with pytest.raises(WrongServer):
-        restore_guest(
-            replace(there, token=token),
-            "refuse",
-            lambda _: None,
-            Restored("box"),
-            Journal(machine.store, "linux/another", "box"),
-        )
+        restore_guest(replace(there, token=token), "refuse", lambda _: None, Restored("box"))
 
     assert own.exists()
     assert machine.setting("transparent_hugepages") == "never"

@@ -19,7 +19,7 @@ from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.target import SqlTarget, Target
 from vnuma.engine.audit.log import Journal, audit_lines
 from vnuma.engine.cell.shape import PowerSwitch
-from vnuma.engine.instance.sql_settings import SOFT_NUMA, Baselined
+from vnuma.engine.instance.sql_settings import SOFT_NUMA
 from vnuma.engine.restore.restore_vm import (
     Choice,
     Restored,
@@ -237,7 +237,7 @@ def test_a_result_says_only_what_was_proven(result: Restored, words: str) -> Non
     assert result.words == words
 
 
-SOFT_NUMA_BACK = (Baselined(SOFT_NUMA, True),)
+SOFT_NUMA_BACK = {SOFT_NUMA: True}
 NO_SERVER = SqlTarget.model_validate(
     {"host": "127.0.0.1", "port": 9, "user": "u", "password": {"env": "HOME"}}
 )

@@ -506,12 +506,8 @@ def predicted_nodes(memory_nodes: int, cpu_nodes: int) -> dict[int, tuple[int, .
 SETTINGS: tuple[InstanceSetting[Any], ...] = (SOFT_NUMA, PROCESS_AFFINITY, RESOURCE_POOL, TCP_PORTS)
 
 
-@dataclass(frozen=True)
-class Baselined:
-    """A setting and its value before the run."""
-
-    setting: InstanceSetting[Any]
-    value: bool | str
+Baselined = Mapping[InstanceSetting[Any], bool | str]
+"""Settings with their values before the run."""
 
 
 def guest_of(study: Study, target: Target) -> GuestReader:
@@ -544,9 +540,9 @@ def read_baseline(study: Study, target: Target) -> dict[str, object]:
         ) from error
 
 
-def to_restore(store: Store, run: Run, vm: Vm) -> tuple[Baselined, ...]:
+def to_restore(store: Store, run: Run, vm: Vm) -> Baselined:
     """The settings that the run restores on this VM; none if its audit log shows that it changed none."""
     if not changed_sql_server(store, run, vm):
-        return ()
-    before = ((setting, setting.baseline_of(vm)) for setting in SETTINGS)
-    return tuple(Baselined(setting, value) for setting, value in before if value is not None)
+        return {}
+    before = {setting: setting.baseline_of(vm) for setting in SETTINGS}
+    return {setting: value for setting, value in before.items() if value is not None}

@@ -162,28 +162,23 @@ def _restored(context: VmContext, choice: Choice, say: Say) -> Restored:
             token, broken = _advance_token(context)
         except StoreError as error:
             raise possibly_changed(context.vm.name, error) from error
-        return _restored_with(context, token, broken, choice, say)
-
-
-def _restored_with(
-    context: VmContext, token: int, broken: StoreError | None, choice: Choice, say: Say
-) -> Restored:
-    try:
-        refuse_altered(context.store, context.run, context.vm)
-        done = _restore_both(replace(context, token=token, made=[]), choice, say)
-    except LeaseLost:
-        raise  # another process restores it
-    except NotAtBaseline as error:
-        conflict = isinstance(error, RestoreConflict)
-        _record(context, token, RestoreOutcome.CONFLICT if conflict else RestoreOutcome.FAILED, error)
-        raise
-    except Exception as error:
-        away, cut = possibly_changed(context.vm.name, error), isinstance(error, VCenterUnreachable)
-        _record(context, token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away)
-        raise away from error
-    theirs = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
-    _give_up(context, token, RestoreOutcome.UNCHANGED if done.lab_ended else theirs, done, broken)
-    return done
+        held = replace(context, token=token, made=[])
+        try:
+            refuse_altered(held.store, held.run, held.vm)
+            done = _restore_both(held, choice, say)
+        except LeaseLost:
+            raise  # another process restores it
+        except NotAtBaseline as error:
+            conflict = isinstance(error, RestoreConflict)
+            _record(held, RestoreOutcome.CONFLICT if conflict else RestoreOutcome.FAILED, error)
+            raise
+        except Exception as error:
+            away, cut = possibly_changed(held.vm.name, error), isinstance(error, VCenterUnreachable)
+            _record(held, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away)
+            raise away from error
+        theirs = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
+        _give_up(held, RestoreOutcome.UNCHANGED if done.lab_ended else theirs, done, broken)
+        return done
 
 
 def _restore_both(held: VmContext, choice: Choice, say: Say) -> Restored:
@@ -191,18 +186,16 @@ def _restore_both(held: VmContext, choice: Choice, say: Say) -> Restored:
 
     A VM that was restored while its programs' part failed is not touched again: it may be in use.
     """
-    # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
-    journal = replace(journal_of(held), on_store_error=lambda _: None)
-    done = Restored(held.vm.name)
-    if held.target.vcenter:
-        done = _restored_before(held, choice) or _restore_shaped(held, choice, say, journal)
+    if held.target.vcenter is None:
+        return restore_guest(held, choice, say, Restored(held.vm.name))
+    done = _restored_before(held, choice) or _restore_shaped(held, choice, say)
     if done.lab_ended or not has_guest(held):
         return done
-    if held.target.vcenter is None:
-        return restore_guest(held, choice, say, done, journal)
-    _note_restored(held, done)
+    noted = {"settings": done.settings, "after": _last_attempt(held)}
+    with suppress(StoreError), held.store.write() as connection:
+        facts.add_vm_facts(connection, held.vm.id, _VM_RESTORED, {"vm": noted})
     try:
-        return restore_guest(held, choice, say, done, journal)
+        return restore_guest(held, choice, say, done)
     except (LeaseLost, NotAtBaseline):
         raise
     except VnumaError as error:
@@ -218,10 +211,9 @@ _VM_RESTORED = "vm_restored"
 """Fact of a VM that was restored before its programs' part: how many settings, and its last attempt then."""
 
 
-def _note_restored(held: VmContext, done: Restored) -> None:
-    noted = {"settings": done.settings, "after": _last_attempt(held)}
-    with suppress(StoreError), held.store.write() as connection:
-        facts.add_vm_facts(connection, held.vm.id, _VM_RESTORED, {"vm": noted})
+def _journal(held: VmContext) -> Journal:
+    """A line that cannot be written must not prevent a restore; `_give_up` reports the store."""
+    return replace(journal_of(held), on_store_error=lambda _: None)
 
 
 def _restored_before(held: VmContext, choice: Choice) -> Restored | None:
@@ -237,17 +229,16 @@ def _restored_before(held: VmContext, choice: Choice) -> Restored | None:
 
 
 def _last_attempt(held: VmContext) -> int:
-    with held.store.read() as connection:
-        lines = attempts.lines_of_run(connection, held.run.id)
-    return max((line.id for line in lines if line.vm_id == held.vm.id), default=0)
+    lines = held.store.ask(lambda read: attempts.lines_of_run(read, held.run.id, held.vm.id))
+    return max((line.id for line in lines), default=0)
 
 
-def _restore_shaped(held: VmContext, choice: Choice, say: Say, journal: Journal) -> Restored:
+def _restore_shaped(held: VmContext, choice: Choice, say: Say) -> Restored:
     patience = VCenterRetry(held.study.power.vcenter_retry_s)
     return restore_vm(
         partial(source_in_store, held, choice),
         held.target,
-        journal,
+        _journal(held),
         home=held.home,
         fence=held.fence,
         tell=report_retry(held.store, held.vm, RESTORING, patience, say),
@@ -275,18 +266,16 @@ def _advance_token(context: VmContext) -> tuple[int, StoreError | None]:
         return lease.token, error
 
 
-def _give_up(
-    context: VmContext, token: int, outcome: RestoreOutcome, done: Restored, broken: StoreError | None
-) -> None:
+def _give_up(held: VmContext, outcome: RestoreOutcome, done: Restored, broken: StoreError | None) -> None:
     """Record the outcome and release the lease in one transaction.
 
     Raises StoreError saying that the target was restored; `broken` is an earlier failure to write.
     """
-    vm = context.vm
+    vm = held.vm
     try:
-        with context.store.write() as connection:
-            cells.set_restored(connection, vm.id, token, outcome, {"words": done.words})
-            leases.release_lease(connection, vm.vm_key, token)
+        with held.store.write() as connection:
+            cells.set_restored(connection, vm.id, held.token, outcome, {"words": done.words})
+            leases.release_lease(connection, vm.vm_key, held.token)
     except StoreError as error:
         raise StoreError(
             f"{(broken or error).what} {done.words}; only the store is not up to date.",
@@ -294,11 +283,11 @@ def _give_up(
         ) from error
 
 
-def _record(context: VmContext, token: int, outcome: RestoreOutcome, error: VnumaError) -> None:
+def _record(held: VmContext, outcome: RestoreOutcome, error: VnumaError) -> None:
     """Store the outcome; a failure to do so must not hide the error being raised."""
-    detail = {"words": error.what, "token": token}
-    with suppress(StoreError), context.store.write() as connection:
-        cells.set_restored(connection, context.vm.id, token, outcome, detail)
+    detail = {"words": error.what, "token": held.token}
+    with suppress(StoreError), held.store.write() as connection:
+        cells.set_restored(connection, held.vm.id, held.token, outcome, detail)
 
 
 def source_in_store(context: VmContext, choice: Choice) -> Source:
@@ -329,7 +318,7 @@ def source_in_store(context: VmContext, choice: Choice) -> Source:
         untouched=vm.at_baseline or not ours,
         execution_s=context.study.workload.timeout_s,
         lab=run.simulated,
-        inside=to_restore(store, run, vm) if known else (),
+        inside=to_restore(store, run, vm) if known else {},
         proves=Endpoint.of(context).is_ours,
     )
 
@@ -413,11 +402,11 @@ class Leftover:
         return masked(text)
 
     def note(self, words: str) -> None:
-        """Write a line of the audit log, if that is possible: it must not prevent a restore."""
-        replace(journal_of(self.context), on_store_error=lambda _: None).note(PROGRAM, words)
+        """Write a line of the audit log, if that is possible."""
+        _journal(self.context).note(PROGRAM, words)
 
 
-def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, journal: Journal) -> Restored:
+def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored) -> Restored:
     """The result with the guest's part. Files first: they fill its memory, whatever its settings are.
 
     Raises RestoreConflict, WrongServer for another machine's shell, MeasurementFailed.
@@ -430,12 +419,9 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored, 
         boot = _reached_boot(context, done)
         workload_named(workload.name).remove(Leftover(context, boot), workload)
         edits, before = guest_edits(context, choice), _held_before(context)
-        sql_identity.switch(
-            FencedShell(context.shell(), context.fence),
-            {name: str(edit.after) for name, edit in edits.items()},
-            {name: str(edit.before) for name, edit in edits.items()},
-            journal,
-        )
+        shell, wanted = FencedShell(context.shell(), context.fence), {name: before[name] for name in edits}
+        found = {name: str(edit.before) for name, edit in edits.items()}
+        sql_identity.switch(shell, wanted, found, _journal(context))
         now = _kernel_now(context, before)
     equal = done.equal + sum(now.get(name) == value for name, value in before.items())
     changes = (*done.changes, *edits.values())

@@ -114,21 +114,26 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
     if wanted.log:
         log = _in_log(store, wanted.log, wanted)
         return RestoreReport(*restore_each(partial(restore_from_log, store, one, wanted) for one in log))
-    left = leftover_vms(store, wanted)
-    restored, problems = restore_each(partial(_restore_left, store, wanted, *one) for one in left)
-    problems += [problem for _, _, unsettled in restored for problem in unsettled]
+    report = RestoreReport()
+    for row, owner in leftover_vms(store, wanted):
+        try:
+            context = _left_context(store, wanted, row, owner)
+            done = restore_dead(context, wanted.choice, wanted.say)
+            report.done.append(done.words)
+            report.kept += _settle(wanted, context, done)
+        except VnumaError as error:
+            report.problems.append(error)
     try:
-        problems += [
+        report.problems += [
             undone_by_hand(one, store)
             for one in unanswered(store)
             if wanted.run in (None, one.run) and (not wanted.names or one.vm in wanted.names)
         ]
         if wanted.inventory and not (wanted.names or wanted.run):
-            problems += _marked(store, wanted.inventory, wanted.site)
+            report.problems += _marked(store, wanted.inventory, wanted.site)
     except VnumaError as error:  # must not hide what was restored
-        problems.append(error)
-    kept = [words for _, found, _ in restored for words in found if words]
-    return RestoreReport([words for words, _, _ in restored], problems, kept)
+        report.problems.append(error)
+    return report
 
 
 def restore_after_death(
@@ -205,33 +210,20 @@ def leftover_vms(store: Store, wanted: RestoreRequest) -> list[tuple[Vm, Run]]:
     ]
 
 
-def _restore_left(
-    store: Store, wanted: RestoreRequest, row: Vm, owner: Run
-) -> tuple[str, list[str | None], list[VnumaError]]:
-    """Restore one and settle its run. Returns words about the VM and what stays in its guest, and errors
-    of settling, which must not hide that the VM was restored.
-    """
-    context = _left_context(store, wanted, row, owner)
-    done = restore_dead(context, wanted.choice, wanted.say)
-    return done.words, *restore_each([partial(_settle, wanted, context, done)])
-
-
-def _settle(wanted: RestoreRequest, context: VmContext, done: Restored) -> str | None:
+def _settle(wanted: RestoreRequest, context: VmContext, done: Restored) -> list[str]:
     """Settle the run of a restored VM. Returns what stays in its guest."""
     stop_unless_worked_on(context.store, context.run)
     if wanted.vm_only and has_guest(replace(context, vm_only=False)):
         journal_of(context).note("restore", _LEFT)
-        return f"{context.vm.name}: {_LEFT}"
+        return [f"{context.vm.name}: {_LEFT}"]
     if done.lab_ended or not dataset_exists(context.store, context.study, context.vm):
-        return None
+        return []
     vm, run, database = context.vm.name, context.run, context.study.dataset.database
-    where = str(wanted.inventory_for(run))
-    drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", where, "--limit", vm)
-    values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
-    return (
-        f"{vm}: database {database} is kept for vnuma run --resume {run.name}; to drop it: "
-        f"{shlex.join((*drop, *values))}"
-    )
+    drop = ["ansible-playbook", "vnuma.vnuma.dataset", "-i", str(wanted.inventory_for(run)), "--limit", vm]
+    drop += ["-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}"]
+    return [
+        f"{vm}: database {database} is kept for vnuma run --resume {run.name}; to drop it: {shlex.join(drop)}"
+    ]
 
 
 _LEFT = "what the study's programs made was left (--vm-only)"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.change import Change, Edit, change_back, net
@@ -20,7 +20,7 @@ from vnuma.engine.audit.log import Journal, edits_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.shape import POWER_OFF, WRITE_TRIES, Fence, PowerSwitch, not_left_off, write_settings
 from vnuma.engine.instance.sql_identity import require_silence
-from vnuma.engine.instance.sql_settings import Baselined, wait_for_server
+from vnuma.engine.instance.sql_settings import Baselined, InstanceSetting, wait_for_server
 from vnuma.engine.lease.baseline import ForeignChange, conflict_words, conflicts
 from vnuma.engine.lease.vcenter_retry import Tell, VCenterRetry, retry_vcenter
 from vnuma.engine.lease.whose_vm import ended_with_its_lab, find_by_key
@@ -119,7 +119,7 @@ class Source:
     """The deadline of one execution of the study's workload, where known."""
     lab: str | None = None
     """The lab of the run, None for a real vCenter."""
-    inside: tuple[Baselined, ...] = ()
+    inside: Baselined = field(default_factory=dict)
     """SQL Server's settings to restore."""
     proves: Callable[[Session, VmRef], bool] = lambda _session, _ref: False
     """Whether the SQL Server that answers now runs inside the VM."""
@@ -176,7 +176,7 @@ class Source:
             return Restored(self.name, changes=tuple(unmark))
         change = self.change(facts)
         server = sql_server(target) if self.inside and facts.power is Power.ON else None
-        guest = [one.setting.planned(server, one.value) for one in self.inside]
+        guest = [setting.planned(server, value) for setting, value in self.inside.items()]
         wanted = self.power or facts.power
         power = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
         cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF
@@ -272,7 +272,7 @@ class _VmWork:
     source: Source
     target: Target
     switch: PowerSwitch
-    restart: dict[Baselined, bool] = field(default_factory=dict)
+    restart: dict[InstanceSetting[Any], bool] = field(default_factory=dict)
 
     def read(self) -> VmFacts:
         """The VM as it is now."""
@@ -347,8 +347,8 @@ class _VmWork:
             switch.off(back_on=False)
         state = self.read().power
         if state is Power.ON:
-            for one in source.inside:
-                one.setting.verify(sql_server(self.target), one.value, source.rules.sql_timeout_s)
+            for setting, value in source.inside.items():
+                setting.verify(sql_server(self.target), value, source.rules.sql_timeout_s)
             checked += len(source.inside)
         return Restored(source.name, checked, checked, state)
 
@@ -368,28 +368,29 @@ class _VmWork:
     def _is_our_server(self, facts: VmFacts) -> bool:
         return facts.power is Power.ON and self.source.proves(self.switch.session, self.switch.ref)
 
-    def _set(self, one: Baselined) -> None:
-        state = one.setting.switch(sql_server(self.target), one.value, self.switch.journal)
-        self.restart[one] = state.needs_restart
+    def _set(self, setting: InstanceSetting[Any]) -> None:
+        value = self.source.inside[setting]
+        state = setting.switch(sql_server(self.target), value, self.switch.journal)
+        self.restart[setting] = state.needs_restart
 
     def _set_during_this_boot(self, facts: VmFacts) -> None:
         """Set SQL Server's settings, so that the power-cycle for the shape makes them effective."""
         if self._is_our_server(facts):
-            for one in self.source.inside:
+            for setting in self.source.inside:
                 with suppress(AttemptFailed, EnvironmentProblem):  # raised later
-                    self._set(one)
+                    self._set(setting)
 
     def _set_what_was_left(self, facts: VmFacts) -> VmFacts:
         """Set what was not possible before; the VM stays off if a restart is needed.
 
         Raises SqlTimeout, SqlFailed, PowerFailed, ShutdownTimeout, WrongServer.
         """
-        late = [one for one in self.source.inside if one not in self.restart]
+        late = [setting for setting in self.source.inside if setting not in self.restart]
         if late and not self._is_our_server(facts):
             self._boot(facts)
-        for one in late:
+        for setting in late:
             wait_for_server(sql_server(self.target), self.source.rules.sql_timeout_s)
-            self._set(one)
+            self._set(setting)
         if any(self.restart.values()) and self.read().power is Power.ON:
             self.switch.off(back_on=True)
         return self.read()
