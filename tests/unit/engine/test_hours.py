@@ -11,7 +11,6 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.lease.hours import (
     closed,
     is_over,
-    must_stop_at,
     refuse_if_closed,
     refuse_if_over,
 )
@@ -91,8 +90,6 @@ def test_hours_that_never_close_end_no_run() -> None:
 
 def test_a_cell_that_takes_too_long_is_stopped_when_only_the_time_to_restore_is_left() -> None:
     """And a step that would begin when the window has closed altogether."""
-    assert must_stop_at(study(), CLOSES - timedelta(hours=2)) == CLOSES - timedelta(minutes=10)
-    assert must_stop_at(study(allowed_hours=None), CLOSES) is None
     refuse_if_over(study(), "s.1", CLOSES - timedelta(minutes=11))
     for moment in (CLOSES - timedelta(minutes=10), CLOSES + timedelta(hours=1)):
         with pytest.raises(Interrupted):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vnuma.engine.run.supervise import _PlayOutput
+from vnuma.engine.run.supervise import Played
 from vnuma.errors import StoreAway, StoreError, StoreUnwritable
 
 FULL = {
@@ -20,7 +20,7 @@ AWAY = {"error": "StoreAway", "msg": "The store here does not answer.", "failed"
 
 def heard(*results: Mapping[str, Any] | None) -> StoreError | None:
     """The store's last error, after events with these results of tasks."""
-    listener = _PlayOutput()
+    listener = Played()
     for result in results:
         listener.take({"event_data": {} if result is None else {"res": result}})
     return listener.unstored
@@ -47,9 +47,9 @@ def test_a_store_that_took_nothing_is_known_until_a_step_stored_again(
 
 def test_the_end_of_a_plays_output_is_kept_for_its_error() -> None:
     """In memory, and no more than that: a restore must not need disk space."""
-    listener = _PlayOutput()
+    listener = Played()
 
     kept = [listener.take({"stdout": line * 3000}) for line in "ab"]
 
     assert kept == [False, False]
-    assert (len(listener.text), listener.text.count("b"), listener.text[-1]) == (4000, 3000, "\n")
+    assert (len(listener.output), listener.output.count("b"), listener.output[-1]) == (4000, 3000, "\n")

@@ -233,7 +233,7 @@ def test_the_database_of_a_run_that_may_continue_is_kept(
             facts.add_vm_facts(connection, away.vm.id, "dataset", {"database": "d"})
         cells.set_restored(connection, away.vm.id, away.token, RestoreOutcome.RESTORED)
 
-    assert (_settle(RestoreRequest(), context_of(store, away), done) is not None) is kept
+    assert bool(_settle(RestoreRequest(), context_of(store, away), done)) is kept
     with store.read() as connection:
         assert runs.get_run(connection, away.run.name).state is RunState.STOPPED
 
@@ -244,8 +244,8 @@ def test_what_programs_made_is_left_only_with_a_line_in_the_log(store: Store, aw
         facts.add_vm_facts(connection, away.vm.id, PROOF, {"x": "0000"})
     wanted = RestoreRequest(vm_only=True)
 
-    assert _settle(wanted, context_of(store, away, HELD), Restored("sql16")) is not None
-    assert _settle(wanted, context_of(store, away), Restored("sql16")) is None
+    assert _settle(wanted, context_of(store, away, HELD), Restored("sql16"))
+    assert not _settle(wanted, context_of(store, away), Restored("sql16"))
     assert len(audit_lines(store, away.run.name)) == 1
     new_vm(store, away.run, key="linux/box", name="box")
     with pytest.raises(InputError):

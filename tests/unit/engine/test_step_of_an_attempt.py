@@ -15,7 +15,6 @@ from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.attempt import attempt_of, step
 from vnuma.engine.lease.supervision import (
-    Supervisor,
     ask_to_stop,
     claim_supervision,
     release_dead_supervisor,
@@ -153,8 +152,7 @@ def test_the_sooner_of_two_requests_to_stop_holds(
 
 def test_only_a_dead_supervisor_is_released(store: Store, leased: Leased) -> None:
     """A living one keeps its run."""
-    other = Supervisor(1, "elsewhere")
-    claim_supervision(store, leased.run, other)
+    claim_supervision(store, leased.run, 1)
     with pytest.raises(VmHeld):
         release_dead_supervisor(store, leased.run)
 

@@ -32,7 +32,7 @@ from vnuma.store import attempts, cells, leases, runs, sites
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Outcome, RestoreOutcome, Run, RunState, StopRequest
 
-OK, BROKEN = Played("successful", 0, ""), Played("failed", 2, "")
+OK, BROKEN = Played(ok=True), Played()
 
 
 @dataclass
@@ -166,7 +166,7 @@ def test_a_store_that_takes_no_writes_ends_the_run(site: Site) -> None:
     full = StoreUnwritable("full", fix="df -h")
 
     with pytest.raises(StoreUnwritable) as told:
-        launched(site, lambda: Played("failed", 2, "", full))
+        launched(site, lambda: Played(unstored=full))
 
     assert told.value is full
 

@@ -17,7 +17,6 @@ import pytest
 
 from tests.store.build import Leased, new_run, new_vm
 from vnuma.engine.lease.supervision import (
-    Supervisor,
     ask_to_stop,
     claim_supervision,
     heartbeat,
@@ -97,7 +96,7 @@ def test_a_process_that_nobody_waits_for_has_ended(store: Store) -> None:
     """As in a container without an init: it keeps its number."""
     run = new_run(store)
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        claim_supervision(store, run, Supervisor(ended.pid))
+        claim_supervision(store, run, ended.pid)
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
 
         assert not is_alive(now(store, run))

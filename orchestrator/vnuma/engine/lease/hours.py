@@ -36,35 +36,30 @@ def closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> Closed |
     """
     if (hours := study.allowed_hours) is None:
         return None
-    cell_s = _cell_seconds(study, past)
+    took = (attempt.seconds for attempt in past if attempt.outcome is Outcome.VALID)
+    cell_s = max(took, default=assumed_cell_seconds(study))
     if never := why_never(study, cell_s):
         return Closed(never, for_good=True)
     if (closes := hours.closes(now)) is None:
         return Closed(f"The allowed hours, {hours.words}, open at {_clock(hours.opens(now))}.")
     if now + timedelta(seconds=cell_s + hours.restore_s) <= closes:
         return None
-    return Closed(f"The allowed hours end at {_clock(closes)}; {_needed(study, cell_s)}.")
+    return Closed(f"The allowed hours end at {_clock(closes)}; {_needed(cell_s, hours.restore_s)}.")
 
 
 def why_never(study: Study, cell_s: float) -> str | None:
     """Why such a cell fits no window of the allowed hours; None when it fits, or there are none."""
-    longest = study.allowed_hours.longest_s if study.allowed_hours else None
-    if study.allowed_hours is None or longest is None or cell_s + study.allowed_hours.restore_s <= longest:
+    hours = study.allowed_hours
+    if hours is None or (longest := hours.longest_s) is None or cell_s + hours.restore_s <= longest:
         return None
     return (
-        f"No cell fits into the allowed hours, {study.allowed_hours.words}: the longest window has "
-        f"{_minutes(longest)}, {_needed(study, cell_s)}."
+        f"No cell fits into the allowed hours, {hours.words}: the longest window has "
+        f"{_minutes(longest)}, {_needed(cell_s, hours.restore_s)}."
     )
 
 
-def _needed(study: Study, cell_s: float) -> str:
-    restore_s = study.allowed_hours.restore_s if study.allowed_hours else 0.0
+def _needed(cell_s: float, restore_s: float) -> str:
     return f"a cell takes about {_minutes(cell_s)} and restoring {_minutes(restore_s)}"
-
-
-def _cell_seconds(study: Study, past: Sequence[AttemptLine]) -> float:
-    took = (attempt.seconds for attempt in past if attempt.outcome is Outcome.VALID)
-    return max(took, default=assumed_cell_seconds(study))
 
 
 def _clock(moment: datetime) -> str:
@@ -75,22 +70,15 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def must_stop_at(study: Study, now: datetime) -> datetime | None:
-    """When a run must start restoring its VMs; None without allowed hours."""
-    hours = study.allowed_hours
-    closes = hours.closes(now) if hours else None
-    return closes - timedelta(seconds=hours.restore_s) if hours and closes else None
-
-
 def is_over(study: Study, now: datetime) -> bool:
     """Whether the allowed hours are over or leave only the time to restore the VMs.
 
     Ask again each time: `closes` moves on for hours that never close.
     """
-    if study.allowed_hours is None:
+    if (hours := study.allowed_hours) is None:
         return False
-    stop = must_stop_at(study, now)
-    return stop is None or now >= stop
+    closes = hours.closes(now)
+    return closes is None or now >= closes - timedelta(seconds=hours.restore_s)
 
 
 def refuse_if_over(study: Study, run: str, now: datetime) -> None:

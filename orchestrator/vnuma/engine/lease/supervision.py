@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
@@ -34,14 +33,6 @@ BEAT_S = 20.0
 CLOCK_GRAIN = timedelta(seconds=2)
 
 
-@dataclass(frozen=True)
-class Supervisor:
-    """A process that supervises a run."""
-
-    pid: int = field(default_factory=os.getpid)
-    host: str = field(default_factory=this_host)
-
-
 def is_alive(run: Run) -> bool:
     """Whether a supervisor of this run is alive: recent heartbeat and, if seen from here, a running process.
 
@@ -62,15 +53,14 @@ def is_worked_on(connection: Connection, run: Run) -> bool:
     return is_alive(run) or any(map(is_alive, parts))
 
 
-def claim_supervision(store: Store, run: Run, supervisor: Supervisor | None = None) -> None:
-    """Make this or another process the run's supervisor, before it touches a VM.
+def claim_supervision(store: Store, run: Run, pid: int | None = None) -> None:
+    """Make this process, or the one of that number here, the run's supervisor, before it touches a VM.
 
     Raises VmHeld while another is. The run's row is locked, so of two at once only one succeeds.
     """
-    supervisor = supervisor or Supervisor()
     with store.write() as connection:
-        refuse_if_alive(runs.lock_run(connection, run), supervisor)
-        runs.touch_supervisor(connection, run, pid=supervisor.pid, host=supervisor.host)
+        refuse_if_alive(runs.lock_run(connection, run), pid)
+        runs.touch_supervisor(connection, run, pid=pid or os.getpid(), host=this_host())
 
 
 def require_supervision(store: Store, run: Run) -> None:
@@ -78,7 +68,7 @@ def require_supervision(store: Store, run: Run) -> None:
 
     Raises LeaseLost when another process has restored its VMs or taken it over while this one was frozen.
     """
-    if not _send_heartbeat(store, run, Supervisor()):
+    if not _send_heartbeat(store, run, os.getpid()):
         raise LeaseLost(
             f"Another process restored or took over {run.name} while this one was not running.",
             fix=f"vnuma status shows its state; to continue: vnuma run --resume {run.name}",
@@ -117,11 +107,9 @@ def stop_unless_worked_on(store: Store, run: Run) -> None:
 
 
 @contextmanager
-def heartbeat(
-    store: Store, run: Run, supervisor: Supervisor | None = None, every_s: float = BEAT_S
-) -> Iterator[None]:
+def heartbeat(store: Store, run: Run, pid: int | None = None, every_s: float = BEAT_S) -> Iterator[None]:
     """Send heartbeats during work that may take hours; a silent process counts as dead."""
-    done, who = Event(), supervisor or Supervisor()
+    done, who = Event(), pid or os.getpid()
 
     def beat() -> None:
         while not done.wait(every_s):
@@ -139,17 +127,15 @@ def heartbeat(
             thread.join()
 
 
-def _send_heartbeat(store: Store, run: Run, supervisor: Supervisor) -> bool:
+def _send_heartbeat(store: Store, run: Run, pid: int) -> bool:
     """Send one if this is still the run's supervisor; returns whether it is."""
     with store.write() as connection:
-        return runs.keep_supervisor(connection, run, pid=supervisor.pid, host=supervisor.host)
+        return runs.keep_supervisor(connection, run, pid=pid, host=this_host())
 
 
-def refuse_if_alive(run: Run, supervisor: Supervisor | None = None) -> None:
-    """Raise VmHeld when another process than this one, or than `supervisor`, supervises the run."""
-    if is_alive(run) and Supervisor(run.supervisor_pid or 0, run.supervisor_host or "") != (
-        supervisor or Supervisor()
-    ):
+def refuse_if_alive(run: Run, pid: int | None = None) -> None:
+    """Raise VmHeld when another process than this one, or than `pid` here, supervises the run."""
+    if is_alive(run) and (run.supervisor_pid, run.supervisor_host) != (pid or os.getpid(), this_host()):
         raise VmHeld(
             f"{run.name} is running, supervised by process {run.supervisor_pid} on "
             f"{name_of(run.supervisor_host or '')}.",
@@ -174,19 +160,18 @@ def process_lives(pid: int) -> bool:
 
 
 def _number_is_reused(run: Run) -> bool:
-    """Whether the process with the supervisor's number started after the supervisor's last heartbeat."""
-    began = _began(run.supervisor_pid or 0)
-    return began is not None and run.heartbeat_at is not None and began > run.heartbeat_at + CLOCK_GRAIN
-
-
-def _began(pid: int) -> datetime | None:
-    """When a process started (proc(5): btime, and field 22 of stat); None without /proc."""
+    """Whether the process with the supervisor's number started after the supervisor's last heartbeat
+    (proc(5): btime, and field 22 of stat).
+    """
     try:
         boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
-        ticks = int(stat_of(pid)[19])
+        ticks = int(stat_of(run.supervisor_pid or 0)[19])
     except (OSError, IndexError):  # no /proc, or the process has just ended
-        return None
-    return datetime.fromtimestamp(int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK"), UTC) if boot else None
+        return False
+    if boot is None or run.heartbeat_at is None:
+        return False
+    began = datetime.fromtimestamp(int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK"), UTC)
+    return began > run.heartbeat_at + CLOCK_GRAIN
 
 
 def ask_to_stop(name: str, *, after_cell: bool, url: str | None = None) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample, design_of
+from vnuma.analysis.records import design_of
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.baseline import SomebodysChange
@@ -204,15 +204,10 @@ def ask_stop_rule(context: VmContext, following: Cell) -> str | None:
         past = attempts.lines_of_run(connection, context.run.id, context.vm.id)
     if following.block == 1 or any(attempt.block >= following.block for attempt in past):
         return None
-    design = context.study.design
-    decided = _decided(context, planned, past) if design.stop == "decided" else None
+    ruled = context.study.design.may_end_early
+    decided, precision = _looks(context, planned, past) if ruled else (None, None)
     due = [cell for cell in planned if not decided or cell.label not in decided.leave]
-    look = Look(
-        _hours(past),
-        _hours_with_next(past, planned, due, following.block),
-        _precision(context, planned, past) if design.precision else None,
-        decided,
-    )
+    look = Look(_hours(past), _hours_with_next(past, planned, due, following.block), precision, decided)
     reason = look.reason(context.study)
     give_up = partial(cells.skip_cells, vm_id=context.vm.id, token=context.token, from_block=following.block)
     with context.store.write() as write:
@@ -227,36 +222,25 @@ def ask_stop_rule(context: VmContext, following: Cell) -> str | None:
     return reason
 
 
-def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
-    """The decision of the study's `precision` on the blocks so far. `planned` and `past` are the VM's own."""
-    from vnuma.analysis.analyse import precision_look  # noqa: PLC0415 - a second of numpy only for this look
-
-    target = context.study.design.precision or 0.0
-    return precision_look(*_seen(context, planned, past), vm=context.vm.name, target=target)
-
-
-def _decided(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> DecidedLook:
-    """Which arms have a verdict by the blocks so far. `planned` and `past` are the VM's own."""
-    from vnuma.analysis.analyse import decided_look  # noqa: PLC0415 - as above
-
-    return decided_look(*_seen(context, planned, past), vm=context.vm.name)
-
-
-def _seen(
+def _looks(
     context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]
-) -> tuple[Sequence[Sample], Sequence[CellRecord], AnalysisDesign]:
-    """What a look is a function of: the VM's stored samples and cells, and the declared design."""
+) -> tuple[DecidedLook | None, StopDecision | None]:
+    """Which arms have a verdict by the VM's blocks so far, and the decision of the study's `precision`.
+
+    A function of its stored samples and cells, and of the declared design.
+    """
+    from vnuma.analysis.analyse import decided_look, precision_look  # noqa: PLC0415 - a second of numpy
     from vnuma.store.timed import cell_records, timed_samples  # noqa: PLC0415 - as above
 
+    run, vm, study = context.run, context.vm, context.study
     with context.store.read() as connection:
-        timed = timed_samples(connection, context.run.id, context.vm.id)
-        most = context.study.limits.attempts_per_cell
-        used_up = cells.used_up_cells(connection, context.run.id, most)
-    return (
-        timed,
-        cell_records(planned, past, {context.vm.id: context.vm.name}, used_up=used_up),
-        design_of(context.study, {cell.label for cell in planned}),
-    )
+        timed = timed_samples(connection, run.id, vm.id)
+        used_up = cells.used_up_cells(connection, run.id, study.limits.attempts_per_cell)
+    records = cell_records(planned, past, {vm.id: vm.name}, used_up=used_up)
+    seen = (timed, records, design_of(study, {cell.label for cell in planned}))
+    decided = decided_look(*seen, vm=vm.name) if study.design.stop == "decided" else None
+    target = study.design.precision
+    return decided, precision_look(*seen, vm=vm.name, target=target) if target else None
 
 
 def _hours(past: Sequence[AttemptLine]) -> float:

@@ -150,16 +150,13 @@ def waited_for(connection: Connection, run: Run, since: datetime) -> list[str]:
     A site where no process works is waited for `GONE_AFTER`, and not after a stop was requested.
     """
     stops = runs.get_run(connection, run.id).stop_requested is not None
+    gone = utc_now() - GONE_AFTER
     return [
         site.node
         for site in sites.sites_of_run(connection, run.id)
         if is_alive(runs.at_site(connection, run, site.node))
-        or (site.end is None and not stops and utc_now() - _sign(site, since) < GONE_AFTER)
+        or (site.end is None and not stops and max(site.heartbeat_at or since, since) > gone)
     ]
-
-
-def _sign(site: Site, since: datetime) -> datetime:
-    return max(site.heartbeat_at or since, since)
 
 
 def problems_of_sites(store: Store, run: Run) -> list[Exception]:

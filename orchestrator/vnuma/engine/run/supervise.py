@@ -58,26 +58,33 @@ MAX_CELLS_PER_PLAY = 50
 
 _KEPT_OUTPUT = 4000
 
-ENDED_BY_SIGNAL = -1
-"""The exit status of a killed play, for which the runner has none."""
+_UNSTORED = {kind.__name__: kind for kind in (StoreAway, StoreUnwritable)}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Played:
-    """How a play ended: the runner's status, the exit status, and the end of its output.
+    """The end of a play's output, in memory: a restore must not need disk space. `ok`: it reports success.
 
     `unstored` is the last error of a step that could not store anything.
     """
 
-    status: str
-    rc: int
-    output: str
+    ok: bool = False
+    output: str = ""
     unstored: StoreError | None = None
 
-    @property
-    def ok(self) -> bool:
-        """Whether the play itself reports success."""
-        return self.status == "successful" and self.rc == 0
+    def take(self, event: Mapping[str, Any]) -> bool:
+        """Called with each event; False keeps the runner from writing it to a file."""
+        if event.get("stdout"):
+            self.output = f"{self.output}{event['stdout']}\n"[-_KEPT_OUTPUT:]
+        result = event.get("event_data", {}).get("res")
+        if not isinstance(result, Mapping):
+            return False
+        if result.get("changed") is True:  # a step that stored what it did
+            self.unstored = None
+        if result.get("error") in _UNSTORED:
+            what, _, fix = str(result.get("msg")).partition("\n")
+            self.unstored = _UNSTORED[result["error"]](what, fix=fix.strip() or None)
+        return False
 
 
 def play_study(
@@ -97,7 +104,7 @@ def play_study(
     variables.
     """
     folder.mkdir(mode=0o700)
-    heard = _PlayOutput()
+    played = Played()
     cells = min(max_cells, MAX_CELLS_PER_PLAY)
     write_extra_variables(folder, vnuma_run=run, vnuma_hosts=order, vnuma_max_cells=cells)
     import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
@@ -111,7 +118,7 @@ def play_study(
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True, "suppress_output_file": True},
             quiet=True,
             cancel_callback=watch,
-            event_handler=heard.take,
+            event_handler=played.take,
         )
     try:
         status, rc = runner.run()
@@ -120,40 +127,13 @@ def play_study(
         # an unreferenced one.
         traceback.clear_frames(error.__traceback__)
         if isinstance(error, ValueError):  # an event's file that was cut short
-            raise _unreadable(error) from None
+            raise StoreError(
+                f"The play's output could not be read ({error}).",
+                fix="Free some space in vnuma's home: df -h",
+            ) from None
         raise
-    return Played(str(status), ENDED_BY_SIGNAL if rc is None else int(rc), heard.text, heard.unstored)
-
-
-_UNSTORED = {kind.__name__: kind for kind in (StoreAway, StoreUnwritable)}
-
-
-@dataclass
-class _PlayOutput:
-    """What the play says, in memory: a restore must not need disk space."""
-
-    text: str = ""
-    unstored: StoreError | None = None
-
-    def take(self, event: Mapping[str, Any]) -> bool:
-        """Called with each event; False keeps the runner from writing it to a file."""
-        if event.get("stdout"):
-            self.text = f"{self.text}{event['stdout']}\n"[-_KEPT_OUTPUT:]
-        result = event.get("event_data", {}).get("res")
-        if not isinstance(result, Mapping):
-            return False
-        if result.get("changed") is True:  # a step that stored what it did
-            self.unstored = None
-        if result.get("error") in _UNSTORED:
-            what, _, fix = str(result.get("msg")).partition("\n")
-            self.unstored = _UNSTORED[result["error"]](what, fix=fix.strip() or None)
-        return False
-
-
-def _unreadable(error: ValueError) -> StoreError:
-    return StoreError(
-        f"The play's output could not be read ({error}).", fix="Free some space in vnuma's home: df -h"
-    )
+    played.ok = str(status) == "successful" and rc == 0
+    return played
 
 
 # Each VM in a play costs a process: 25 MB in a small play, 60 MB in one of 200 VMs, whose parent is larger.

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.supervision import (
     BEAT_S,
-    Supervisor,
     claim_supervision,
     heartbeat,
     refuse_if_alive,
@@ -34,8 +33,8 @@ def take_over_target(context: VmContext) -> VmContext:
     Raises VmHeld when another process supervises the run, or another run has the VM.
     """
     store, run = context.store, context.run
-    claim_supervision(store, run, _this_play())
-    with heartbeat(store, run, _this_play()):
+    claim_supervision(store, run, os.getppid())
+    with heartbeat(store, run, os.getppid()):
         taken = start.take_over_target(context)
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
@@ -44,14 +43,14 @@ def take_over_target(context: VmContext) -> VmContext:
 
 def refuse_if_supervised(run: Run) -> None:
     """Raise VmHeld when a process other than this play supervises the run."""
-    refuse_if_alive(run, _this_play())
+    refuse_if_alive(run, os.getppid())
 
 
 @contextmanager
 def supervising(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
     """Send this play's heartbeats during a step. Raises VmHeld when another process supervises the run."""
-    claim_supervision(store, run, _this_play())
-    with heartbeat(store, run, _this_play(), every_s):
+    claim_supervision(store, run, os.getppid())
+    with heartbeat(store, run, os.getppid(), every_s):
         yield
 
 
@@ -59,8 +58,8 @@ def supervising(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[Non
 def restoring(store: Store, run: Run) -> Iterator[None]:
     """The same during a restore, which also works on a full store."""
     with tolerating_full_store():
-        claim_supervision(store, run, _this_play())
-    with heartbeat(store, run, _this_play()):
+        claim_supervision(store, run, os.getppid())
+    with heartbeat(store, run, os.getppid()):
         yield
 
 
@@ -89,7 +88,3 @@ def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
     """
     with suppress(StoreError), store.write() as connection:
         runs.set_run_state(connection, run.id, state_away([why]))
-
-
-def _this_play() -> Supervisor:
-    return Supervisor(os.getppid())
