@@ -430,7 +430,7 @@ def test_a_store_that_fails_after_a_restore_does_not_hide_it(
     def restored(context: VmContext, *_: object) -> Restored:
         return Restored(context.vm.name, 1, 1)
 
-    monkeypatch.setattr(leftovers, "dataset_exists", unreadable)
+    monkeypatch.setattr(leftovers, "is_expected", unreadable)
     monkeypatch.setattr(leftovers, "restore_dead", restored)
 
     report = restore_leftovers(machine.store, RestoreRequest())

@@ -29,7 +29,7 @@ from vnuma.engine.cell.shape import (
     look_and_plan,
     shaped_document,
 )
-from vnuma.engine.instance.sql_identity import Endpoint
+from vnuma.engine.instance.sql_identity import is_proven
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL, SETTINGS, Boot, guest_of
 from vnuma.engine.lease.attempt import attempt_of
 from vnuma.engine.lease.baseline import plan_baseline
@@ -91,7 +91,7 @@ def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
     with connect(vcenter(context.target)) as session:
         ref = find_own(session, context.vm)
         vm, _, planned = look_and_plan(context, arm, session, ref)
-        return vm, planned, vm.power is Power.ON and Endpoint.of(context).is_proven(session, ref)
+        return vm, planned, vm.power is Power.ON and is_proven(context, session, ref)
 
 
 def _inside(

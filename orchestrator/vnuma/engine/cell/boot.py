@@ -22,7 +22,6 @@ from vnuma.engine.access.target import UNSHAPED
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected, note_lost
-from vnuma.engine.cell.evidence import pending_facts
 from vnuma.engine.cell.shape import PowerSwitch, own_settings, plan_shape
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, SETTINGS, Boot
@@ -53,7 +52,8 @@ class VsphereView:
     powered_on_at: datetime
     boot_time: datetime
     side: VmSide
-    noted: sql_identity.PowerOn | None
+    silent: bool
+    """Whether nothing answered before the power-on, as this attempt has noted."""
     log: evidence.Fetched
 
 
@@ -80,12 +80,12 @@ def looked_at(context: VmContext, attempt: Claim) -> VsphereView | None:
 def _look(context: VmContext, attempt: Claim, session: Session, ref: VmRef) -> VsphereView:
     vm, host = read.read_vm_on_host(session, ref)
     side, booted = uptime.read_vm_side(session, ref), uptime.boot_time(session, ref)
-    noted = sql_identity.noted_power_on(context, attempt)
-    at = noted.at if noted and noted.at else uptime.powered_on_at(session, ref)
-    if noted and noted.at:
+    silent, at = sql_identity.noted_power_on(context, attempt)
+    if at:
         side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
     fetched = evidence.fetch(session, vm, context.study.evidence)
-    return VsphereView(vm, host, at, booted, side, noted, fetched)
+    at = at or uptime.powered_on_at(session, ref)
+    return VsphereView(vm, host, at, booted, side, silent, fetched)
 
 
 def log_of(context: VmContext, attempt: Claim, looked: VsphereView, guest: GuestTopology) -> LogEvidence:
@@ -245,7 +245,7 @@ def _sql_server_ready(
 def _came_up(context: VmContext, attempt: Claim, looked: VsphereView) -> Ready:
     """Wait until this boot's SQL Server is ready and proven to run inside the VM."""
     came_up = _wait_for_server(context, looked)
-    sql_identity.prove(context, attempt, looked.side, looked.boot_time, noted=looked.noted)
+    sql_identity.prove(context, attempt, looked.side, looked.boot_time, silent=looked.silent)
     PROCESS_AFFINITY.reset_to_baseline(context.vm, context.sql(), journal_of(context))
     return came_up
 
@@ -362,9 +362,10 @@ def _record(
         "not_evaluated": list(judgement.not_evaluated),
         "notes": list(judgement.notes),
         "log": evidence.log_document(inside.log),
-        "errorlog": evidence.start_document(inside.start),
+        "errorlog": asdict(inside.start) if inside.start else None,
     }
-    pending = pending_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.pending else {}
+    missing = {"powered_on_at": looked.powered_on_at.isoformat(), "why": looked.log.why_not or ""}
+    pending = {evidence.PENDING: missing} if looked.log.pending else {}
     with context.store.write() as connection:
         known = {evidence.SCOPE: evidence.log_facts(inside.log) | pending, "boot": dict(inside.boot)}
         attempts.save_effective(connection, attempt.id, context.token, effective, known)

@@ -6,23 +6,21 @@ from contextlib import nullcontext, suppress
 
 from sqlalchemy import Connection
 
-from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell.measure_cell import CellSystem
-from vnuma.engine.instance.sql_identity import Endpoint
+from vnuma.engine.instance.sql_identity import is_ours
 from vnuma.engine.lease.attempt import step
 from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.engine.lease.supervision import tolerating_full_store
 from vnuma.engine.lease.whose_vm import find_own
-from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
+from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError, WrongServer
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.store import audit, facts
-from vnuma.store.open import Store
-from vnuma.store.rows import Claim, Vm
+from vnuma.store.rows import Claim
 from vnuma.workloads.interface import Document, workload_named
 
 DATABASE = "sql.database"
@@ -94,16 +92,11 @@ def planned_making(context: VmContext, server: SqlServer | None) -> Edit | None:
 
 
 def is_expected(context: VmContext) -> bool:
-    """Whether this run has made its dataset on this VM and not dropped it since; a boot waits for it."""
-    return dataset_exists(context.store, context.study, context.vm)
-
-
-def dataset_exists(store: Store, study: Study, vm: Vm) -> bool:
-    """Whether the VM's run has made its database there and not dropped it since."""
-    if "database" not in study.workload.needs:
+    """Whether this run has made its database on this VM and not dropped it since; a boot waits for it."""
+    if "database" not in context.study.workload.needs:
         return False
     scopes = ("dataset", _DROPPED)
-    return store.ask(lambda connection: facts.last_scope(connection, vm.id, scopes)) == "dataset"
+    return context.store.ask(lambda read: facts.last_scope(read, context.vm.id, scopes)) == "dataset"
 
 
 def note_lost(context: VmContext) -> None:
@@ -112,16 +105,10 @@ def note_lost(context: VmContext) -> None:
         facts.add_vm_facts(connection, context.vm.id, _DROPPED, {"dropped": False, "lost": True})
 
 
-def _drops_database(study: Study) -> bool:
-    """Whether the end of a run drops a database. Files in a guest are removed by its restore."""
-    return "database" in study.workload.needs and study.dataset.drop_after
-
-
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:
     """What `drop_after_run` would drop: this run's database, if it made one."""
-    if not _drops_database(context.study) or not is_expected(context):
-        return ()
-    return (Edit(DATABASE, context.study.dataset.database, None),)
+    dataset = context.study.dataset
+    return (Edit(DATABASE, dataset.database, None),) * (dataset.drop_after and is_expected(context))
 
 
 def databases_left(connection: Connection, run_id: int) -> dict[int, str]:
@@ -136,15 +123,19 @@ def databases_left(connection: Connection, run_id: int) -> dict[int, str]:
 def drop_after_run(context: VmContext) -> str | None:
     """Drop the study's database if the study says so. Returns why that failed, or None.
 
-    A failure is stored and does not prevent the VM's restore.
+    A failure is stored and does not prevent the VM's restore, which removes files in a guest.
     """
-    if not _drops_database(context.study):
+    if "database" not in context.study.workload.needs or not context.study.dataset.drop_after:
         return None
     try:
         planned = drop_planned(context)
         journal_entry = journal_of(context).change("dataset", planned) if planned else nullcontext()
         with context.vsphere() as session:
-            Endpoint.of(context).require_ours(session, find_own(session, context.vm))
+            if not is_ours(context, session, find_own(session, context.vm)):
+                raise WrongServer(
+                    f"{context.sql().where} is not proven to be the SQL Server of {context.vm.name}.",
+                    fix="vnuma doctor shows why.",
+                )
         with journal_entry, connect(context.sql()) as connection:
             dropped = _drop_cut_off(context, connection) or dataset.drop(
                 connection, context.study.dataset.database

@@ -8,10 +8,9 @@ outcome.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from vnuma.domain.study.study import Evidence
 from vnuma.domain.topology.evidence import LOG_WORDS, LogEvidence, evidence_of_boot
@@ -19,12 +18,12 @@ from vnuma.domain.vm.facts import GuestTopology, VmFacts
 from vnuma.engine.audit.log import Journal
 from vnuma.errors import PrivilegeMissing, SqlFailed, StoreError
 from vnuma.logs.errorlog import ErrorLog
-from vnuma.logs.vmware import VmwareLog, read_vmware_log
+from vnuma.logs.vmware import read_vmware_log
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance.server import read_start
 from vnuma.store import attempts, facts
 from vnuma.store.open import Store
-from vnuma.store.rows import Attempt, Run
+from vnuma.store.rows import Run
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.log_file import LogFile, LogUnavailable, fetch_log
@@ -90,21 +89,10 @@ def log_facts(evidence: LogEvidence) -> dict[str, object]:
 
 def log_document(evidence: LogEvidence) -> dict[str, object]:
     """The log's content, for the attempt's effective topology."""
-    log = evidence.log
-    return {
-        "source": evidence.source,
-        "not_evaluated": evidence.why_not,
-        **({} if log is None else _figures(log)),
-    }
-
-
-def start_document(start: ErrorLog | None) -> dict[str, object] | None:
-    """The error log's content, for the attempt's effective topology."""
-    return None if start is None else asdict(start)
-
-
-def _figures(log: VmwareLog) -> dict[str, object]:
-    return {
+    known: dict[str, object] = {"source": evidence.source, "not_evaluated": evidence.why_not}
+    if (log := evidence.log) is None:
+        return known
+    return known | {
         "vcpus": log.vcpus,
         "vnuma_nodes": log.vpds,
         "node_sizes": list(log.vpd_sizes),
@@ -125,18 +113,6 @@ LATE = "late"
 """Fact of an attempt whose log was fetched after power-off: why it was not available before."""
 
 
-@dataclass(frozen=True)
-class _Pending:
-    attempt: Attempt
-    powered_on_at: datetime
-    why: str
-
-
-def pending_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
-    """What is recorded with a boot whose log is not available."""
-    return {PENDING: {"powered_on_at": powered_on_at.isoformat(), "why": why}}
-
-
 def collect(journal: Journal, session: Session, ref: VmRef) -> None:
     """Fetch the missing log of the VM's last boot in the journal's run, if any. The VM must be off.
 
@@ -146,47 +122,32 @@ def collect(journal: Journal, session: Session, ref: VmRef) -> None:
     if journal.run is None:
         return
     try:
-        pending = _pending(journal.store, journal.run, journal.vm_key)
-        if pending is not None:
-            _fetch(journal.store, pending, session, ref)
+        _fetch_pending(journal.store, journal.run, journal.vm_key, session, ref)
     except StoreError as error:
         journal.on_store_error(error)
 
 
-def _fetch(store: Store, pending: _Pending, session: Session, ref: VmRef) -> None:
-    attempt = pending.attempt
+def _fetch_pending(store: Store, run: Run, vm_key: str, session: Session, ref: VmRef) -> None:
+    """Fetch the log of the VM's last boot if it is still missing, and amend what is stored of the boot."""
+    last = store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm_key, SCOPE))
+    if last is None or last.key != PENDING or last.attempt_id is None:
+        return
+    number, pending = last.attempt_id, cast("dict[str, str]", last.value)
+    attempt = store.ask(lambda connection: attempts.get_attempt(connection, number))
+    effective: Any = attempt.effective
     try:
         file = fetch_log(session, read.read_vm(session, ref))
     except LogUnavailable as error:
-        found = LogEvidence(why_not=f"{pending.why}; after power-off: {error.what}")
+        found = LogEvidence(why_not=f"{pending['why']}; after power-off: {error.what}")
     else:
-        age_s, guest = seconds_since(session, pending.powered_on_at), _guest(attempt.effective)
+        age_s = seconds_since(session, datetime.fromisoformat(pending["powered_on_at"]))
+        seen = effective["guest"]
+        guest = GuestTopology(seen["vcpus"], None, None, seen["numa_nodes"], seen["sql_cpu_nodes"], None)
         found = evaluate(store, attempt.vm_id, attempt.id, file, age_s, guest)
+    not_evaluated = [words for words in effective["not_evaluated"] if not words.startswith(LOG_WORDS)]
+    if found.why_not is not None:
+        not_evaluated.append(f"{LOG_WORDS} {found.why_not}")
+    amended = {**effective, "log": log_document(found), "not_evaluated": not_evaluated}
     with store.write() as connection:
-        attempts.amend_effective(connection, attempt.id, _amended(attempt.effective, found))
-        late = {LATE: pending.why, **log_facts(found)}
-        facts.add_late_facts(connection, attempt.id, SCOPE, late)
-
-
-def _pending(store: Store, run: Run, vm_key: str) -> _Pending | None:
-    """The attempt of the VM's last boot, if its log is still missing."""
-    last = store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm_key, SCOPE))
-    if last is None or last.key != PENDING or last.attempt_id is None:
-        return None
-    number = last.attempt_id
-    attempt = store.ask(lambda connection: attempts.get_attempt(connection, number))
-    value: Any = last.value
-    return _Pending(attempt, datetime.fromisoformat(value["powered_on_at"]), str(value["why"]))
-
-
-def _guest(effective: Any) -> GuestTopology:
-    """The guest's topology in that boot, to compare the log with."""
-    seen = effective["guest"]
-    return GuestTopology(seen["vcpus"], None, None, seen["numa_nodes"], seen["sql_cpu_nodes"], None)
-
-
-def _amended(effective: Any, found: LogEvidence) -> Mapping[str, object]:
-    """The boot's effective topology, with the log added."""
-    others = [words for words in effective["not_evaluated"] if not words.startswith(LOG_WORDS)]
-    unseen = [] if found.why_not is None else [f"{LOG_WORDS} {found.why_not}"]
-    return {**effective, "log": log_document(found), "not_evaluated": [*others, *unseen]}
+        attempts.amend_effective(connection, attempt.id, amended)
+        facts.add_late_facts(connection, attempt.id, SCOPE, {LATE: pending["why"], **log_facts(found)})

@@ -50,7 +50,6 @@ from vnuma.workloads.interface import (
     Bench,
     Document,
     Query,
-    Reading,
     SystemUnderTest,
     Workload,
     require_declared,
@@ -215,17 +214,6 @@ PROVEN_SHARE = 0.9
 """At least this share of the new tables' pages must be on the one node."""
 
 
-@dataclass(frozen=True)
-class Placement:
-    """What was proven: pages (KB of growth, by memory node) on `data_node`, work only on `worker_node`."""
-
-    data_node: int
-    worker_node: int
-    grown_kb: Mapping[int, int]
-    share: float
-    worker_cpus: tuple[int, ...]
-
-
 @contextmanager
 def placed(context: VmContext, attempt: Claim) -> Iterator[None]:
     """Keep data and work on two vNUMA nodes, then restore process affinity; does nothing for other arms.
@@ -236,11 +224,12 @@ def placed(context: VmContext, attempt: Claim) -> Iterator[None]:
         yield
         return
     with PROCESS_AFFINITY.put_back(context.vm, context.sql(), journal_of(context)):
-        add_facts(context, attempt, SCOPE, {"placement": asdict(_place(context, attempt))})
+        add_facts(context, attempt, SCOPE, {"placement": _place(context, attempt)})
         yield
 
 
-def _place(context: VmContext, attempt: Claim) -> Placement:
+def _place(context: VmContext, attempt: Claim) -> Document:
+    """What was proven: pages (KB of growth, by memory node) on `data_node`, work only on `worker_node`."""
     server, journal, study = context.sql(), journal_of(context), context.study
     say_step(context, attempt, "measure control: placing the tables")
     with connect(server) as connection:
@@ -257,7 +246,8 @@ def _place(context: VmContext, attempt: Claim) -> Placement:
     system = CellSystem(context, attempt)
     system.record("dataset", workload_named(study.workload.name).prepare(system))
     with connect(server) as connection:
-        grown = _growth(empty, xtp_pages_kb(connection))
+        grew = {node: kb - empty.get(node, 0) for node, kb in xtp_pages_kb(connection).items()}
+    grown = {node: kb for node, kb in grew.items() if kb > 0}  # a node may release pages
     PROCESS_AFFINITY.switch(server, affinity_to(nodes[worker_node]), journal)
     share = grown.get(data_node, 0) / sum(grown.values()) if grown else 0.0
     if share < PROVEN_SHARE:
@@ -267,13 +257,13 @@ def _place(context: VmContext, attempt: Claim) -> Placement:
             "node).",
             fix="Check the guest's free memory by node (sys.dm_os_memory_nodes).",
         )
-    return Placement(data_node, worker_node, grown, share, nodes[worker_node])
-
-
-def _growth(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
-    """Growth in KB by memory node; 0 for a node that released pages."""
-    grown = {node: pages - before.get(node, 0) for node, pages in after.items()}
-    return {node: kb for node, kb in grown.items() if kb > 0}
+    return {
+        "data_node": data_node,
+        "worker_node": worker_node,
+        "grown_kb": grown,
+        "share": share,
+        "worker_cpus": nodes[worker_node],
+    }
 
 
 @dataclass(frozen=True)
@@ -309,42 +299,36 @@ def measure_cell(context: VmContext, attempt: Claim) -> int:
             began = time.monotonic()
             if study.design.sentinel:
                 _run_sentinel(system, workload.sentinel(system.settings, study.dataset))
-            stored = measure_turns(system, workload)
+            stored = _measure_turns(system, workload)
         _still_ours(context, attempt, time.monotonic() - began)
     finish(context, attempt, Outcome.VALID, None, None)
     return stored
 
 
-def measure_turns(system: CellSystem, workload: Workload) -> int:
+def _measure_turns(system: CellSystem, workload: Workload) -> int:
     """Run every iteration of the workload, storing each at once; returns how many."""
     study, stored = system.context.study, 0
     with workload.bench(system) as bench:
         for turn in turns(study):
             system.stop_if_asked()
-            system.say(turn_words(study, turn))
+            kind, size = "warm-up" if turn.warmup else "iteration", study.workload.size_label(turn.size)
+            system.say(f"{size}, {turn.form}, {kind} {turn.iteration}")
             measure_turn(system.context, system.attempt, bench, turn)
             stored += 1
     return stored
 
 
-def turn_words(study: Study, turn: Turn) -> str:
-    """Progress text: `1,000 x 1,000, client, iteration 2`."""
-    kind = "warm-up" if turn.warmup else "iteration"
-    return f"{study.workload.size_label(turn.size)}, {turn.form}, {kind} {turn.iteration}"
-
-
 def measure_turn(context: VmContext, attempt: Claim, bench: Bench, turn: Turn) -> None:
     """Run one iteration and store it at once; a failure is a sample with a reason."""
-    name = context.study.workload.name
     try:
         with _unbroken():
             reading = bench.run(turn.size, turn.form)
         require_declared(reading, context.study.workload, turn.form)
     except (MeasurementFailed, ConnectionDropped, SqlFailed) as error:
         known = error.execution if isinstance(error, MeasurementFailed) else None
-        _store(context, attempt, _failed(name, turn, str(error), known))
+        _store(context, attempt, turn, reason=str(error), execution=known)
         raise
-    _store(context, attempt, _measured(name, turn, reading))
+    _store(context, attempt, turn, **{**vars(reading), "figures": dict(reading.figures or {}) or None})
 
 
 @contextmanager
@@ -356,26 +340,8 @@ def _unbroken() -> Iterator[None]:
         raise while_measuring(error) from error
 
 
-def _measured(workload: str, turn: Turn, reading: Reading) -> Sample:
-    return Sample(
-        workload=workload,
-        **vars(turn),
-        at=utc_now(),
-        **{**vars(reading), "figures": dict(reading.figures or {}) or None},
-    )
-
-
-def _failed(workload: str, turn: Turn, reason: str, known: Mapping[str, object] | None) -> Sample:
-    return Sample(
-        workload=workload,
-        **vars(turn),
-        at=utc_now(),
-        reason=reason,
-        execution=known,
-    )
-
-
-def _store(context: VmContext, attempt: Claim, row: Sample) -> None:
+def _store(context: VmContext, attempt: Claim, turn: Turn, **result: Any) -> None:
+    row = Sample(workload=context.study.workload.name, **vars(turn), at=utc_now(), **result)
     with context.store.write() as connection:
         samples.add_samples(connection, attempt.id, context.token, [row])
 

@@ -18,7 +18,7 @@ from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.log import Journal, journal_of
 from vnuma.engine.cell import evidence
-from vnuma.engine.instance.sql_identity import Endpoint
+from vnuma.engine.instance.sql_identity import is_proven
 from vnuma.engine.instance.sql_settings import SETTINGS, Boot
 from vnuma.engine.lease.attempt import step
 from vnuma.engine.lease.baseline import baseline_settings, refuse_foreign_changes
@@ -326,7 +326,7 @@ def _shape_once(
     store(plan)
     to_come = Boot(context.study, arm, context.vm, plan.prediction)
     inside = [setting for setting in SETTINGS if setting.is_set_for(to_come)] if vm.power is Power.ON else []
-    if inside and Endpoint.of(context).is_proven(session, ref):  # otherwise its first boot tells
+    if inside and is_proven(context, session, ref):  # otherwise its first boot tells
         for setting in inside:
             setting.switch_for(to_come, context.sql, journal_of(context))
     return shape(

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.endpoint import IdentityComparison, VmSide, compare
-from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.guest_shell import facts_of
 from vnuma.engine.access.target import Target
@@ -59,13 +58,6 @@ _TOOLS_REPORT_S = 30.0
 _LOOK_AGAIN_S = 1.0
 
 
-@dataclass(frozen=True)
-class PowerOn:
-    """An attempt's recorded power-on. `at` is None where vCenter's answer was lost."""
-
-    at: datetime | None = None
-
-
 def require_silence(server: SqlServer, name: str) -> None:
     """Refuse a SQL Server that answers while its VM is off, as it runs elsewhere. Raises WrongServer."""
     answer = answers(server)
@@ -83,24 +75,20 @@ def note_power_on(context: VmContext, attempt: Claim, at: datetime | None = None
     add_facts(context, attempt, POWER_ON, noted)
 
 
-def noted_power_on(context: VmContext, attempt: Claim) -> PowerOn | None:
-    """This attempt's latest power-on; None if it made none."""
-    value = latest(context.store, context.run, context.vm, POWER_ON, of=attempt)
-    if value is None:
-        return None
-    at = value["at"]
-    return PowerOn(datetime.fromisoformat(str(at)) if at else None)
+def noted_power_on(context: VmContext, attempt: Claim) -> tuple[bool, datetime | None]:
+    """Whether this attempt has noted a power-on, and its time; None where vCenter's answer was lost."""
+    noted = latest(context.store, context.run, context.vm, POWER_ON, of=attempt) or {}
+    at = noted.get("at")
+    return bool(noted), datetime.fromisoformat(str(at)) if at else None
 
 
-def prove(
-    context: VmContext, attempt: Claim, vm: VmSide, boot_time: datetime, *, noted: PowerOn | None
-) -> None:
+def prove(context: VmContext, attempt: Claim, vm: VmSide, boot_time: datetime, *, silent: bool) -> None:
     """Prove that the ready SQL Server belongs to this boot, and record it for steps that write to it.
 
     Raises WrongServer for another server, and where silence before the power-on was not checked.
     """
     server = context.sql()
-    if noted is None:
+    if not silent:
         raise WrongServer(
             f"{context.vm.name}: {server.where} was not seen to stop answering before this boot.",
             fix="Power the VM on in the same attempt with the role vm_power, which checks this.",
@@ -127,57 +115,36 @@ def require_proven(context: VmContext, attempt: Claim) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """The SQL Server that the inventory names for a VM of a run."""
+def is_proven(context: VmContext, session: Session, ref: VmRef) -> bool:
+    """Whether this run has proven that the SQL Server of the inventory runs in the VM, in the present boot.
 
-    store: Store
-    run: Run
-    vm: Vm
-    target: Target
+    False for a server that does not answer.
+    """
+    proof = latest(context.store, context.run, context.vm, PROOF)
+    if proof is None:
+        return False
+    proven = datetime.fromisoformat(str(proof["boot_time"]))
+    if abs((uptime.boot_time(session, ref) - proven).total_seconds()) > _SAME_BOOT_S:
+        return False
+    found = _looked_at(context, session, ref)
+    return found is not None and not found.contradictions
 
-    @classmethod
-    def of(cls, context: VmContext) -> Endpoint:
-        """That of a cell's VM."""
-        return cls(context.store, context.run, context.vm, context.target)
 
-    def is_proven(self, session: Session, ref: VmRef) -> bool:
-        """Whether this run has proven that it runs in the VM, in the present boot.
+def is_ours(context: VmContext, session: Session, ref: VmRef) -> bool:
+    """Whether it may be restored now: proven by this run, or both address and uptime match."""
+    if is_proven(context, session, ref):
+        return True
+    found = _looked_at(context, session, ref)
+    return found is not None and found.agrees
 
-        False for a server that does not answer.
-        """
-        proof = latest(self.store, self.run, self.vm, PROOF)
-        if proof is None:
-            return False
-        proven = datetime.fromisoformat(str(proof["boot_time"]))
-        if abs((uptime.boot_time(session, ref) - proven).total_seconds()) > _SAME_BOOT_S:
-            return False
-        found = self._look(session, ref)
-        return found is not None and not found.contradictions
 
-    def is_ours(self, session: Session, ref: VmRef) -> bool:
-        """Whether it may be restored now: proven by this run, or both address and uptime match."""
-        if self.is_proven(session, ref):
-            return True
-        found = self._look(session, ref)
-        return found is not None and found.agrees
-
-    def require_ours(self, session: Session, ref: VmRef) -> None:
-        """Raise WrongServer unless `is_ours`."""
-        if not self.is_ours(session, ref):
-            server = sql_server(self.target)
-            raise WrongServer(
-                f"{server.where} is not proven to be the SQL Server of {self.vm.name}.",
-                fix="vnuma doctor shows why.",
-            )
-
-    def _look(self, session: Session, ref: VmRef) -> IdentityComparison | None:
-        try:
-            with connect(sql_server(self.target)) as connection:
-                side = read_server_side(connection)
-        except EnvironmentProblem:
-            return None
-        return compare(uptime.read_vm_side(session, ref), side, self.target.server.known_by)
+def _looked_at(context: VmContext, session: Session, ref: VmRef) -> IdentityComparison | None:
+    try:
+        with connect(context.sql()) as connection:
+            side = read_server_side(connection)
+    except EnvironmentProblem:
+        return None
+    return compare(uptime.read_vm_side(session, ref), side, context.target.server.known_by)
 
 
 def require_by_hand(target: Target, connection: pyodbc.Connection) -> None:

@@ -488,18 +488,13 @@ TCP_PORTS = TcpPortsSetting()
 
 
 def _nodes_to_come(boot: Boot, connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
-    """SQLOS nodes by memory node, predicted with the next boot's soft-NUMA."""
+    """SQLOS nodes by memory node, numbered one after the other, evenly, with the next boot's soft-NUMA."""
     soft_numa = SOFT_NUMA.for_arm(boot.arm, SOFT_NUMA.baseline_of(boot.vm))
     if soft_numa is None:
         found = read_soft_numa(connection)
         soft_numa = found is not None and found.configured
-    prediction = boot.prediction
-    return predicted_nodes(prediction.vnuma_nodes, prediction.cpu_nodes(soft_numa=soft_numa))
-
-
-def predicted_nodes(memory_nodes: int, cpu_nodes: int) -> dict[int, tuple[int, ...]]:
-    """SQLOS nodes by memory node, numbered one memory node after the other, evenly."""
-    each = max(1, cpu_nodes // max(1, memory_nodes))
+    memory_nodes = boot.prediction.vnuma_nodes
+    each = max(1, boot.prediction.cpu_nodes(soft_numa=soft_numa) // max(1, memory_nodes))
     return {node: tuple(range(node * each, (node + 1) * each)) for node in range(memory_nodes)}
 
 

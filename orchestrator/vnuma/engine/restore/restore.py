@@ -26,7 +26,6 @@ from vnuma.engine.cell.boot import proven_guest, proven_uuid
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_identity import (
     KERNEL,
-    Endpoint,
     ask_client,
     kernel_baseline,
     known_client,
@@ -319,7 +318,7 @@ def source_in_store(context: VmContext, choice: Choice) -> Source:
         execution_s=context.study.workload.timeout_s,
         lab=run.simulated,
         inside=to_restore(store, run, vm) if known else {},
-        proves=Endpoint.of(context).is_ours,
+        proves=partial(sql_identity.is_ours, context),
     )
 
 

@@ -30,7 +30,7 @@ from vnuma.engine.audit.log import (
     verify_file,
     verify_store,
 )
-from vnuma.engine.cell.dataset import DATABASE, dataset_exists
+from vnuma.engine.cell.dataset import DATABASE, is_expected
 from vnuma.engine.lease.baseline import DEADLINES, refuse_altered, written
 from vnuma.engine.lease.supervision import is_alive, stop_unless_worked_on
 from vnuma.engine.lease.vcenter_retry import RESTORING
@@ -216,7 +216,7 @@ def _settle(wanted: RestoreRequest, context: VmContext, done: Restored) -> list[
     if wanted.vm_only and has_guest(replace(context, vm_only=False)):
         journal_of(context).note("restore", _LEFT)
         return [f"{context.vm.name}: {_LEFT}"]
-    if done.lab_ended or not dataset_exists(context.store, context.study, context.vm):
+    if done.lab_ended or not is_expected(context):
         return []
     vm, run, database = context.vm.name, context.run, context.study.dataset.database
     drop = ["ansible-playbook", "vnuma.vnuma.dataset", "-i", str(wanted.inventory_for(run)), "--limit", vm]
