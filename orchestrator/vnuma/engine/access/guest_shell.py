@@ -46,14 +46,6 @@ def refused(name: str, why: object) -> MachineUnreachable:
     )
 
 
-def ssh_missing(name: str) -> MachineUnreachable:
-    """The error when this machine has no SSH client."""
-    return MachineUnreachable(
-        f"{name} cannot be reached by Ansible: ssh is not installed on this machine.",
-        fix="Install it: apt-get install openssh-client (dnf: openssh-clients).",
-    )
-
-
 _NO_SSH = "Unable to execute ssh command line on a controller"
 """Ansible's message when this machine has no ssh."""
 
@@ -90,7 +82,11 @@ def _answer(event: Mapping[str, Any]) -> list[tuple[str, Output | MachineUnreach
     if event.get("event") == "runner_on_unreachable":
         return [(name, refused(name, result.get("msg", "no reason given")))]
     if _NO_SSH in str(result.get("msg")):
-        return [(name, ssh_missing(name))]
+        missing = MachineUnreachable(
+            f"{name} cannot be reached by Ansible: ssh is not installed on this machine.",
+            fix="Install it: apt-get install openssh-client (dnf: openssh-clients).",
+        )
+        return [(name, missing)]
     if event.get("event") in ("runner_on_ok", "runner_on_failed"):
         return [(name, output_of(result))]
     return []

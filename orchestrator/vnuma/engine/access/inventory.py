@@ -46,16 +46,19 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
 
 
 def _target_in(hosts: Mapping[str, HostVariables], inventory: Path, name: str) -> Target:
-    if name not in hosts and name != LOCAL:
-        close = difflib.get_close_matches(name, hosts, n=1)
-        known = ", ".join(sorted(hosts)) or "none"
-        raise InputError(
-            f"{inventory} has no host named {name} (it has: {known}).",
-            fix=f"Did you mean {close[0]}?"
-            if close
-            else "Add it there, or choose another inventory: --inventory PATH",
-        )
+    _require_host(
+        hosts,
+        name,
+        f"{inventory} has no host named {name} (it has: {', '.join(sorted(hosts)) or 'none'}).",
+        "Add it there, or choose another inventory: --inventory PATH",
+    )
     return target_from(name, hosts.get(name, {}), str(inventory))
+
+
+def _require_host(known: Collection[str], name: str, what: str, fix: str) -> None:
+    if name not in known and name != LOCAL:
+        close = difflib.get_close_matches(name, known, n=1)
+        raise InputError(what, fix=f"Did you mean {close[0]}?" if close else fix)
 
 
 def study_targets(inventory: Path, study: Study) -> dict[str, Target]:
@@ -202,13 +205,8 @@ def client_named(inventory: Path, name: str | None) -> Client:
 
 def require_client(inventory: Path, name: str) -> None:
     """Raise InputError for a `workload.client` that the inventory does not have."""
-    known = read_variables(inventory)
-    if name not in known and name != LOCAL:
-        close = difflib.get_close_matches(name, known, n=1)
-        raise InputError(
-            f"{inventory} has no host {name}; workload.client names it.",
-            fix=f"Did you mean {close[0]}?" if close else "Add it with ansible_host, without vnuma_vcenter.",
-        )
+    what = f"{inventory} has no host {name}; workload.client names it."
+    _require_host(read_variables(inventory), name, what, "Add it with ansible_host, without vnuma_vcenter.")
 
 
 def client_from(name: str, variables: Mapping[str, object]) -> Client:

@@ -9,7 +9,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -62,7 +61,9 @@ def vm_lock(
     """
     descriptor = _opened(home, vm_key)
     try:
-        _Turn(vm_name, wait_s, say).take(descriptor)
+        if not lock_within(descriptor):
+            say(f"waiting for {_holder(descriptor)}, which is changing {vm_name}")
+            _wait(descriptor, vm_name, wait_s)
         with suppress(OSError):  # on a full disk the lock works; only its holder is not recorded
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()} {this_host()}".encode(), 0)
@@ -95,33 +96,18 @@ def _opened(home: Path, vm_key: str) -> int:
         ) from error
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """How a process waits for a VM."""
-
-    vm_name: str
-    wait_s: float
-    say: Callable[[str], None]
-
-    def take(self, descriptor: int) -> None:
-        """Lock it, after its present holder. Raises StillLocked."""
-        if not lock_within(descriptor):
-            self.say(f"waiting for {_holder(descriptor)}, which is changing {self.vm_name}")
-            self._wait(descriptor)
-
-    def _wait(self, descriptor: int) -> None:
-        began = time.monotonic()
-        while not lock_within(descriptor):
-            waited, stopped = time.monotonic() - began, _is_stopped(descriptor)
-            if waited >= (min(self.wait_s, STOPPED_S) if stopped else self.wait_s):
-                how = (
-                    f"holds {self.vm_name} and is stopped" if stopped else f"has been changing {self.vm_name}"
-                )
-                raise StillLocked(
-                    f"{_holder(descriptor)} {how}: waited {waited:.0f} s for it.",
-                    fix="Check: vnuma status. End that process if it hangs; the VM is restored afterwards.",
-                )
-            time.sleep(min(_LOOK_S, self.wait_s))
+def _wait(descriptor: int, vm_name: str, wait_s: float) -> None:
+    """Lock the file after its present holder. Raises StillLocked."""
+    began = time.monotonic()
+    while not lock_within(descriptor):
+        waited, stopped = time.monotonic() - began, _is_stopped(descriptor)
+        if waited >= (min(wait_s, STOPPED_S) if stopped else wait_s):
+            how = f"holds {vm_name} and is stopped" if stopped else f"has been changing {vm_name}"
+            raise StillLocked(
+                f"{_holder(descriptor)} {how}: waited {waited:.0f} s for it.",
+                fix="Check: vnuma status. End that process if it hangs; the VM is restored afterwards.",
+            )
+        time.sleep(min(_LOOK_S, wait_s))
 
 
 @cache

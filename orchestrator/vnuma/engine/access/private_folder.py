@@ -45,17 +45,12 @@ def _new_lock(base: Path) -> tuple[int, Path]:
     """A new lock file that this process holds; if another process removes it meanwhile, another is made."""
     while True:
         descriptor, name = tempfile.mkstemp(suffix=_LOCK, prefix="run-", dir=base)
-        if _locked(descriptor) and os.fstat(descriptor).st_nlink:
+        locked = True
+        with suppress(OSError):  # a disk without locks
+            locked = lock_within(descriptor)
+        if locked and os.fstat(descriptor).st_nlink:
             return descriptor, Path(name)
         os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    """Lock the file unless another process holds it. Returns True on a disk without locks, too."""
-    try:
-        return lock_within(descriptor)
-    except OSError:
-        return True
 
 
 def remove_abandoned(home: Path) -> None:

@@ -27,7 +27,7 @@ from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import change_diff, change_document, edits_diff
 from vnuma.engine.lease.attempt import attempt_of
 from vnuma.engine.restore.restore import plan_target, restore_target
-from vnuma.engine.restore.restore_vm import Choice, Restored
+from vnuma.engine.restore.restore_vm import Choice
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, peek_next_cell, why_no_more
 from vnuma.errors import NotAtBaseline, VnumaError
@@ -125,7 +125,13 @@ def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell |
     return {
         **changes_document(changes),
         "powered_off": done.powered_off,
-        "restored": restored_document(done),
+        "restored": {
+            "vm": done.vm,
+            "changed": bool(done.changes),
+            "settings": done.settings,
+            "equal": done.equal,
+            "power": str(done.power or Power.ON),
+        },
         "msg": done.words,
         "warnings": [reason] if reason else [],
     }
@@ -135,17 +141,6 @@ def changes_document(changes: Iterable[Edit]) -> Document:
     """What was or would be restored, by setting, including power, SQL Server's settings and the dataset."""
     change = change_document(sorted(changes, key=lambda edit: edit.setting))
     return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
-
-
-def restored_document(done: Restored) -> Document:
-    """The outcome of a restore, for playbooks."""
-    return {
-        "vm": done.vm,
-        "changed": bool(done.changes),
-        "settings": done.settings,
-        "equal": done.equal,
-        "power": str(done.power or Power.ON),
-    }
 
 
 def plan_restore(
