@@ -185,11 +185,13 @@ def _restore_both(held: VmContext, choice: Choice, say: Say) -> Restored:
 
     A VM that was restored while its programs' part failed is not touched again: it may be in use.
     """
-    if held.target.vcenter is None:
-        return restore_guest(held, choice, say, Restored(held.vm.name))
-    done = _restored_before(held, choice) or _restore_shaped(held, choice, say)
+    done = Restored(held.vm.name)
+    if held.target.vcenter:
+        done = _restored_before(held, choice) or _restore_shaped(held, choice, say)
     if done.lab_ended or not has_guest(held):
         return done
+    if held.target.vcenter is None:
+        return restore_guest(held, choice, say, done)
     noted = {"settings": done.settings, "after": _last_attempt(held)}
     with suppress(StoreError), held.store.write() as connection:
         facts.add_vm_facts(connection, held.vm.id, _VM_RESTORED, {"vm": noted})
