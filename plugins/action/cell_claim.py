@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.engine.ansible_api import actions, check_mode
+from vnuma.engine.ansible_api import actions
 
 actions.prepare_workers()  # the play's parent imports this file before it forks the first worker
 
@@ -14,5 +14,5 @@ class ActionModule(VnumaAction):
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        step = check_mode.claim if check else actions.claim_cell
+        step = actions.plan_claim if check else actions.claim_cell
         return step(options["run"], target_of(options))

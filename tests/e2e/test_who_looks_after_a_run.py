@@ -28,9 +28,8 @@ from vnuma.engine.restore import restore
 from vnuma.engine.restore.restore import source_in_store
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
 from vnuma.engine.restore.restore_vm import Restored, Source, restore_vm
-from vnuma.engine.run import unsupervised
+from vnuma.engine.run import start
 from vnuma.engine.run.progress import progress_of
-from vnuma.engine.run.unsupervised import supervising
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
 from vnuma.store import leases, runs, tables
 from vnuma.store.open import Store, open_store
@@ -50,10 +49,10 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
     claim_supervision(steps.store, steps.run)
 
     with pytest.raises(VmHeld):
-        unsupervised.take_over_target(replace(steps.free, run=seen_free))
+        start.take_over_in_play(replace(steps.free, run=seen_free))
 
     assert run_now(steps).supervisor_pid == os.getpid()
-    assert unsupervised.lease_token(steps.free) is None
+    assert start.lease_token(steps.free) is None
 
 
 @pytest.mark.long
@@ -176,7 +175,7 @@ def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Pa
     """Another controller takes a silent play for dead, and would restore its VM during a cell."""
     steps = Steps.prepared(tmp_path / "a", lab())
 
-    with supervising(steps.store, steps.run, every_s=0.01):
+    with start.supervising(steps.store, steps.run, every_s=0.01):
         first = run_now(steps).heartbeat_at
         assert first
         until(lambda: (run_now(steps).heartbeat_at or first) > first, "heartbeat")

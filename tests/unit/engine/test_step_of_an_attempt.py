@@ -22,7 +22,7 @@ from vnuma.engine.lease.supervision import (
     tolerating_full_store,
 )
 from vnuma.engine.lease.vcenter_retry import report_step
-from vnuma.engine.run.unsupervised import lease_token, settle, settle_away
+from vnuma.engine.run.start import lease_token, settle, settle_away
 from vnuma.errors import (
     EnvironmentProblem,
     HostChanged,

@@ -1,17 +1,20 @@
-"""The steps of a run as the collection's actions call them: JSON in, JSON out."""
+"""The steps of a run as the collection's actions call them, JSON in, JSON out; with what check mode shows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from time import sleep
 from typing import Any, Literal
 
 from vnuma.collector import collect_rarely
-from vnuma.domain.vm.change import Edit, net
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.topology.prediction import Prediction
+from vnuma.domain.vm.change import Edit, net, with_lock_reservation
+from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.access.connections import driver
+from vnuma.engine.access.connections import driver, vcenter
 from vnuma.engine.access.context import (
     VmContext,
     keep_store,
@@ -22,17 +25,34 @@ from vnuma.engine.access.context import (
 from vnuma.engine.access.private_folder import tell_waiting
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
+from vnuma.engine.cell.dataset import drop_after_run, drop_planned, planned_making, prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
-from vnuma.engine.cell.shape import change_diff, change_document, edits_diff
+from vnuma.engine.cell.shape import (
+    POWER_OFF,
+    POWER_ON,
+    Shaped,
+    change_diff,
+    change_document,
+    edits_diff,
+    look_and_plan,
+    shaped_document,
+)
+from vnuma.engine.instance.sql_identity import is_proven
+from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, RESOURCE_POOL, SETTINGS, Boot, guest_of
 from vnuma.engine.lease.attempt import attempt_of
+from vnuma.engine.lease.baseline import plan_baseline
+from vnuma.engine.lease.whose_vm import find_own, marking
 from vnuma.engine.restore.restore import plan_target, restore_target
 from vnuma.engine.restore.restore_vm import Choice
-from vnuma.engine.run import unsupervised
+from vnuma.engine.run import start
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, peek_next_cell, why_no_more
-from vnuma.errors import NotAtBaseline, VnumaError
+from vnuma.errors import LoginRefused, NotAtBaseline, SqlUnreachable, VnumaError
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, Run
+from vnuma.vsphere import read
+from vnuma.vsphere.connect import connect
 from vnuma.vsphere.declared import load_types
 from vnuma.workloads.shell import Shell
 
@@ -56,7 +76,7 @@ def claim_cell(run: str, target: Target) -> Document:
         why = why_no_cell(context)
         if why:
             return {"changed": False, "claimed": False, "why": why}
-        context = unsupervised.take_over_target(context)
+        context = start.take_over_in_play(context)
     with _working(context):
         claimed = claim_next_cell(context)
         while isinstance(claimed, NoCell) and not claimed.final:
@@ -104,23 +124,23 @@ def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell |
     context = open_context(run, target, supervisor_token(target.name), shell)
     store, row, supervised = context.store, context.run, context.token > 0
     if not supervised:
-        unsupervised.refuse_if_supervised(row)
-        context = replace(context, token=unsupervised.lease_token(context) or 0)
+        start.refuse_if_supervised(row)
+        context = replace(context, token=start.lease_token(context) or 0)
     why = _why_not_restored(context, when)
     if why:
         return {"changed": False, "why": why}
     context.fence()
     try:
-        with context.store.one_connection(), _living(context, unsupervised.restoring):
+        with context.store.one_connection(), _living(context, start.restoring):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
             done = restore_target(context, choice)
     except NotAtBaseline as error:
         if not supervised:
-            unsupervised.settle_away(store, row, error)
+            start.settle_away(store, row, error)
         raise
     if not supervised:
-        unsupervised.settle(store, row)
+        start.settle(store, row)
     changes = (*done.changes, *(() if reason else dropped))
     return {
         **changes_document(changes),
@@ -151,7 +171,7 @@ def plan_restore(
     Raises RestoreConflict if `restore` would.
     """
     context = open_context(run, target, shell=shell)
-    context = replace(context, token=unsupervised.lease_token(context) or 0)
+    context = replace(context, token=start.lease_token(context) or 0)
     why = _why_not_restored(context, when)
     if why:
         return {"changed": False, "why": why}
@@ -174,7 +194,7 @@ def _why_not_restored(context: VmContext, when: When) -> str | None:
 @contextmanager
 def _working(context: VmContext) -> Iterator[None]:
     """Hold one connection to the store during a step, and send heartbeats."""
-    with context.store.one_connection(), _living(context, unsupervised.supervising):
+    with context.store.one_connection(), _living(context, start.supervising):
         yield
 
 
@@ -184,6 +204,122 @@ def _living(
     """Send heartbeats during a play that has no supervisor."""
     supervised = supervisor_token(context.target.name) is not None
     return nullcontext() if supervised else during(context.store, context.run)
+
+
+# In check mode nothing is claimed, changed or stored. Each step of a cell starts from the VM as it is plus
+# the planned changes of the steps before. The diff marks what only the boot can show as unknown.
+
+
+def plan_claim(run: str, target: Target) -> Document:
+    """What `claim_cell` would claim; for a VM also what the claim changes, and the next attempt.
+
+    Raises VmHeld, InputError and PreflightBlocked as it does.
+    """
+    context = open_context(run, target)
+    why = why_no_cell(context)
+    cell = None if why else peek_next_cell(context)
+    if cell is None:
+        return {"changed": False, "claimed": False, "why": why}
+    start.refuse_if_supervised(context.run)
+    found = {
+        "changed": True,
+        "claimed": False,
+        "why": f"check mode: the next cell would be block {cell.block}, {cell.label}",
+    }
+    if target.vcenter is None:  # then lease and baseline exist only in the store
+        return found
+    context, facts = _taken(context)
+    planned = (cell.position, cell.block, cell.arm, cell.label)
+    attempt = Claim(*planned, id=0, cell_id=cell.id, number=0, token=context.token)
+    return found | {
+        "attempt": asdict(attempt),
+        "diff": edits_diff([marking(context.run, facts)] if facts.lease is None else []),
+    }
+
+
+def plan_shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What `shape_cell` would do. Raises what it raises before its first change."""
+    context, _ = _taken(open_context(run, target))
+    arm = context.study.arm(attempt_of(attempt).arm)
+    vm, planned, proven = _looked(context, arm)
+    inside = _inside(context, arm, planned.prediction, context.sql()) if proven else []
+    off = vm.power is not Power.OFF
+    made = [
+        *(edit for edit in inside if edit),
+        *(POWER_OFF if off else ()),
+        *with_lock_reservation(planned.change, vm.settings),
+    ]
+    return shaped_document(planned) | {"changed": True, "powered_off": off, "diff": edits_diff(made)}
+
+
+def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
+    """The VM, its planned shape, and whether this run has verified the SQL Server of this boot."""
+    with connect(vcenter(context.target)) as session:
+        ref = find_own(session, context.vm)
+        vm, _, planned = look_and_plan(context, arm, session, ref)
+        return vm, planned, vm.power is Power.ON and is_proven(context, session, ref)
+
+
+def _inside(
+    context: VmContext, arm: Arm, prediction: Prediction, server: SqlServer | None
+) -> list[Edit | None]:
+    """What the arm's boot changes in SQL Server; without `server`, the current values are unknown."""
+    to_come = Boot(context.study, arm, context.vm, prediction)
+    return [setting.planned_for(to_come, server) for setting in SETTINGS]
+
+
+def plan_boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What `boot_cell` would do: every cell's shape step leaves the VM off."""
+    del run, target
+    attempt_of(attempt)
+    return {"changed": True, "power": str(Power.ON), "diff": edits_diff(POWER_ON)}
+
+
+def plan_ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """Which SQL Server settings `ready_cell` would change: those whose values were unknown before."""
+    context, facts = _taken(open_context(run, target))
+    if "sql_server" not in context.study.workload.needs:
+        return UNCHANGED
+    arm = context.study.arm(attempt_of(attempt).arm)
+    server = _answering(context, facts)
+    affinity = PROCESS_AFFINITY.baseline_of(context.vm)
+    made = [] if affinity is None else [PROCESS_AFFINITY.planned(server, affinity)[0]]
+    _, planned, proven = _looked(context, arm)
+    if not proven:  # otherwise `shape` has set them
+        made += _inside(context, arm, planned.prediction, server)
+    edits = [edit for edit in made if edit]
+    return {"changed": bool(edits), "diff": edits_diff(edits)}
+
+
+def plan_measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What `measure` would create: the study's database, and a resource pool for it."""
+    context, facts = _taken(open_context(run, target))
+    if "database" not in context.study.workload.needs:
+        return {"changed": True}
+    server = _answering(context, facts)
+    made = [planned_making(context, server)]
+    percent = context.study.workload_of(attempt_of(attempt).arm).pool_share
+    if percent is not None:
+        made.append(RESOURCE_POOL.planned_hold(server, context.study.dataset.database, percent))
+    return {"changed": True, "diff": edits_diff(edit for edit in made if edit)}
+
+
+def _taken(free: VmContext) -> tuple[VmContext, VmFacts]:
+    """The context after the claim, with the baseline that it would commit; and the VM as it is."""
+    target = free.target
+    with connect(vcenter(target)) as session:
+        facts = read.read_vm(session, read.find_vm(session, target.vm))
+    baseline = plan_baseline(free.store, free.run, free.vm, facts, guest_of(free.study, target))
+    return replace(free, vm=replace(free.vm, baseline=baseline)), facts
+
+
+def _answering(context: VmContext, facts: VmFacts) -> SqlServer | None:
+    """The VM's SQL Server, if it accepts a login now."""
+    if facts.power is not Power.ON:
+        return None
+    with suppress(SqlUnreachable, LoginRefused), connect_sql(context.sql()):
+        return context.sql()
+    return None
 
 
 def prepare_workers() -> None:

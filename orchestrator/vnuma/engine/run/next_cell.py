@@ -38,16 +38,13 @@ class NoCell:
     final: bool = True
 
 
-Clock = Callable[[], datetime]
-
-
-def claim_next_cell(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
+def claim_next_cell(context: VmContext) -> Claim | NoCell:
     """Claim the VM's next cell, or return why there is none.
 
     Raises LeaseLost when this play no longer holds the VM, VmHeld when a dead run left a measurement on this
     host open.
     """
-    if why := why_no_more(context, clock) or _ended_by_rule(context):
+    if why := why_no_more(context) or _ended_by_rule(context):
         return NoCell(why)
     with context.store.write() as connection:
         # One play works on a VM at a time, so an attempt that is still open has lost its process.
@@ -89,7 +86,7 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
         )
 
 
-def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
+def why_no_more(context: VmContext, clock: Callable[[], datetime] = utc_now) -> str | None:
     """Why the VM gets no further cell now, whatever is left.
 
     A stop, a guest that hangs, an unanswered question, missing privileges, too many failures, or allowed

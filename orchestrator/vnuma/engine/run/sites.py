@@ -20,8 +20,7 @@ from vnuma.engine.preflight.findings import Permit
 from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.restore.restore import possibly_changed
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.run.start import PERMIT, StudyRequest, add_vms, client_of, refuse_unprepared
-from vnuma.engine.run.unsupervised import settle
+from vnuma.engine.run.start import PERMIT, StudyRequest, add_vms, client_of, refuse_unprepared, settle
 from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VmHeld, VnumaError
 from vnuma.store import facts, leases, runs, sites
 from vnuma.store.open import Store

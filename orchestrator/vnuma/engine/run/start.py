@@ -1,8 +1,12 @@
-"""Start a run: checks before the first row in the store, rows before the first change to a VM."""
+"""Start a run, also in a play by hand: checks before the first row in the store, rows before the first change
+to a VM.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,13 +23,20 @@ from vnuma.engine.audit.log import journal_of
 from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.instance.sql_settings import guest_of
 from vnuma.engine.lease.baseline import take_over
-from vnuma.engine.lease.supervision import refuse_if_alive
+from vnuma.engine.lease.supervision import (
+    BEAT_S,
+    claim_supervision,
+    heartbeat,
+    refuse_if_alive,
+    tolerating_full_store,
+)
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import Permit, refuse_blocked
 from vnuma.engine.preflight.plan import TargetPlan, plan_all
 from vnuma.engine.preflight.preflight import LOCK
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.errors import InputError
+from vnuma.engine.run.run_outcome import state_at_end, state_away
+from vnuma.errors import InputError, NotAtBaseline, StoreError
 from vnuma.store import cells, facts, leases, runs, sites
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState
@@ -240,3 +251,71 @@ def what_it_did(progress: Progress) -> str:
         if outcome != "valid"
     ]
     return "; ".join(busy or ended) or "no cell was under way"
+
+
+# A play without a supervising `vnuma run`, launched by hand or by AWX, takes each VM over before its first
+# cell, sends heartbeats while it works, and settles the run's state after it has restored the last VM. Its
+# process is the workers' parent.
+
+
+def take_over_in_play(context: VmContext) -> VmContext:
+    """Take a VM over as a supervisor does; returns its context.
+
+    Raises VmHeld when another process supervises the run, or another run has the VM.
+    """
+    store, run = context.store, context.run
+    claim_supervision(store, run, os.getppid())
+    with heartbeat(store, run, os.getppid()):
+        taken = take_over_target(context)
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, RunState.RUNNING)
+    return taken
+
+
+def refuse_if_supervised(run: Run) -> None:
+    """Raise VmHeld when a process other than this play supervises the run."""
+    refuse_if_alive(run, os.getppid())
+
+
+@contextmanager
+def supervising(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
+    """Send this play's heartbeats during a step. Raises VmHeld when another process supervises the run."""
+    claim_supervision(store, run, os.getppid())
+    with heartbeat(store, run, os.getppid(), every_s):
+        yield
+
+
+@contextmanager
+def restoring(store: Store, run: Run) -> Iterator[None]:
+    """The same during a restore, which also works on a full store."""
+    with tolerating_full_store():
+        claim_supervision(store, run, os.getppid())
+    with heartbeat(store, run, os.getppid()):
+        yield
+
+
+def lease_token(context: VmContext) -> int | None:
+    """The token with which the run holds this VM now; None when it does not."""
+    return context.store.ask(
+        lambda connection: leases.token_of(connection, context.vm.vm_key, context.run.id)
+    )
+
+
+def settle(store: Store, run: Run) -> None:
+    """Set the run's last state, once every VM is restored."""
+    with store.read() as connection:
+        progress = progress_of(connection, run.name)
+    if not all(vm.at_baseline for vm in progress.vms):
+        return
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, state_at_end(progress, []))
+        runs.clear_supervisor(connection, run)
+
+
+def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
+    """Record that a VM could not be restored: the run waits for a person.
+
+    A failure to write is ignored, since `why` is being raised.
+    """
+    with suppress(StoreError), store.write() as connection:
+        runs.set_run_state(connection, run.id, state_away([why]))
