@@ -226,7 +226,7 @@ class Shaped:
 def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts, own: Settings = MappingProxyType({})) -> Shaped:
     """What bringing this VM into the arm's shape would change.
 
-    `own` are the VM's own values of what the study's arms set (`recipe.own_values`): they apply where the arm
+    `own` are the VM's own values of what the study's arms set: they apply where the arm
     sets nothing.
     """
     begun = replace(vm, settings=settings_after(vm.settings, own))

@@ -44,7 +44,12 @@ def claim_next_cell(context: VmContext) -> Claim | NoCell:
     Raises LeaseLost when this play no longer holds the VM, VmHeld when a dead run left a measurement on this
     host open.
     """
-    if why := why_no_more(context) or _ended_by_rule(context):
+    design = context.study.design
+    why = why_no_more(context)
+    if not why and (design.may_end_early or design.max_hours is not None):
+        following = peek_next_cell(context)
+        why = ask_stop_rule(context, following) if following else None
+    if why:
         return NoCell(why)
     with context.store.write() as connection:
         # One play works on a VM at a time, so an attempt that is still open has lost its process.
@@ -62,15 +67,6 @@ def claim_next_cell(context: VmContext) -> Claim | NoCell:
         _refuse_to_wait_for_the_dead(context.store, claimed)
         return NoCell(claimed.reason, final=False)
     return claimed
-
-
-def _ended_by_rule(context: VmContext) -> str | None:
-    """Why the declared rule ends the run before the next cell; None to continue."""
-    design = context.study.design
-    if not design.may_end_early and design.max_hours is None:
-        return None
-    following = peek_next_cell(context)
-    return ask_stop_rule(context, following) if following else None
 
 
 def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:

@@ -86,21 +86,15 @@ def refuse_unprepared(plans: Mapping[str, TargetPlan]) -> None:
     """Raise InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld when
     another controller has a VM.
     """
-    _refuse_twice(plans)
+    names: dict[str, str] = {}
+    for name, plan in plans.items():
+        if (first := names.setdefault(plan.key, name)) != name:
+            raise _same_vm(first, name, plan)
     findings = [finding for plan in plans.values() for finding in plan.findings]
     if all(finding.id == LOCK for finding in findings if finding.severity == "block"):
         for plan in plans.values():
             plan.refuse_if_held()
     refuse_blocked(findings)
-
-
-def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
-    """Raise InputError for two names of one VM."""
-    names: dict[str, str] = {}
-    for name, plan in plans.items():
-        first = names.setdefault(plan.key, name)
-        if first != name:
-            raise _same_vm(first, name, plan)
 
 
 def _same_vm(first: str, second: str, plan: TargetPlan) -> InputError:
@@ -129,7 +123,10 @@ def create_run(store: Store, prepared: Prepared) -> Run:
             inventory=str(asking.inventory.resolve()),
             ticket=asking.permit.ticket,
         )
-        _declare(connection, study, saved.sha256, run)
+        # With a hash, before anything can be measured: what will be analysed and when the run ends.
+        before = [one.name for one in runs.list_runs(connection) if one.study_name == study.name]
+        plan = declaration(study, saved.sha256, [name for name in before if name != run.name])
+        facts.add_run_facts(connection, run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
         if asking.sites:
             sites.add_sites(connection, run.id, asking.sites)
             facts.add_run_facts(connection, run.id, PERMIT, asdict(asking.permit))
@@ -171,13 +168,6 @@ def add_vms(
         from_there = {facts.CLIENT: dict(client)} if client and run.site else {}
         for scope, document in (plan.documents() | from_there).items():
             facts.add_vm_facts(connection, row.id, scope, document)
-
-
-def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) -> None:
-    """Store with a hash, before anything can be measured, what will be analysed and when the run ends."""
-    before = [item.name for item in runs.list_runs(connection) if item.study_name == study.name]
-    plan = declaration(study, study_sha256, [name for name in before if name != run.name])
-    facts.add_run_facts(connection, run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
 
 
 def take_over_target(free: VmContext) -> VmContext:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -256,21 +256,14 @@ def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[lis
         try:
             return restore_target(context, say=say)
         except LeaseLost:
-            if _was_restored(store, run, row.vm_key):
-                return None
+            # The process that took the VM over meanwhile, often this run's own play, may have restored it.
+            with suppress(StoreError), store.read() as connection:
+                if leases.token_of(connection, row.vm_key, run.id) is None:
+                    return None
             raise
 
     done, problems = restore_each(partial(restored, row) for row in rows)
     return [one for one in done if one], [*problems, *unshown[:1]]
-
-
-def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
-    """Whether the process that took the VM over meanwhile, often this run's own play, has restored it."""
-    try:
-        with store.read() as connection:
-            return leases.token_of(connection, vm_key, run.id) is None
-    except StoreError:
-        return False
 
 
 def _show_restoring(
@@ -324,12 +317,16 @@ def _launch_until_done(over: Oversight, tokens: dict[str, int]) -> str:
         try:
             before = over.look().at(run.site)
             require_supervision(over.work.store, run)
-            played = _launch(over, going, tokens, _turns_needed(before))
+            left = max((vm.total - vm.valid for vm in before.vms), default=0)
+            # Attempts that a VM may take: its cells left, half as many retries, and the end.
+            played = _launch(over, going, tokens, left + left // 2 + 2)
             output = played.output
             seen = over.look()
             over.watch(seen)
             after = seen.at(run.site)
-            if _over(after, played, going):
+            if after.run.stop_requested or any(vm.restore_failed for vm in after.vms):
+                break
+            if played.ok and all(vm.at_baseline for vm in after.vms if vm.name in going):
                 break
             if played.unstored and not over.asked.count:
                 raise played.unstored
@@ -339,7 +336,10 @@ def _launch_until_done(over: Oversight, tokens: dict[str, int]) -> str:
                 raise
             over.await_store(error)
             continue
-        going = _without_lasting(going, before, after)
+        # Without those that failed for good in this launch; an earlier one's cause may be repaired by now.
+        known = {None, *(vm.lasting for vm in before.vms)}
+        for name in [vm.name for vm in after.vms if vm.lasting not in known]:
+            going.pop(name, None)
         fruitless = 0 if after.done > before.done else fruitless + 1
     return output
 
@@ -380,26 +380,6 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
         finally:
             if over.asked.broken:  # it ended the play, whatever the runner met then
                 raise over.asked.broken
-
-
-def _without_lasting(going: Mapping[str, Target], before: Progress, after: Progress) -> dict[str, Target]:
-    """The VMs without a new permanent failure in this launch; an earlier run's may be repaired by now."""
-    known = {None, *(vm.lasting for vm in before.vms)}
-    ended = {vm.name for vm in after.vms if vm.lasting not in known}
-    return {name: target for name, target in going.items() if name not in ended}
-
-
-def _turns_needed(progress: Progress) -> int:
-    """Attempts that a VM may take in a play: its cells left, half as many retries, and the end."""
-    left = max((vm.total - vm.valid for vm in progress.vms), default=0)
-    return left + left // 2 + 2
-
-
-def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
-    """Whether nothing is left to launch: all VMs are restored, one cannot be, or a stop was requested."""
-    if progress.run.stop_requested or any(vm.restore_failed for vm in progress.vms):
-        return True
-    return played.ok and all(vm.at_baseline for vm in progress.vms if vm.name in going)
 
 
 def _closed(work: SupervisedRun) -> Closed | None:
