@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -18,9 +20,9 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.run import oversight
-from vnuma.engine.run.oversight import AWAY, Oversight, StopRequests, SupervisedRun
+from vnuma.engine.run.oversight import AWAY, Oversight, StopRequests, SupervisedRun, stop_signals
 from vnuma.engine.run.progress import Progress
-from vnuma.errors import LeaseLost, StoreAway, StoreError
+from vnuma.errors import Interrupted, LeaseLost, NotAtBaseline, StoreAway, StoreError
 from vnuma.store import runs
 from vnuma.store.rows import StopRequest
 from vnuma.store.tables import utc_now
@@ -202,3 +204,48 @@ def test_progress_is_not_read_before_it_is_due(tmp_path: Path) -> None:
     assert over.shown == []
     over.work = replace(over.work, run=replace(over.work.run, site="site-b"))
     assert over.follow() == []
+
+
+class _Run:
+    """What `stop_signals` needs of a run."""
+
+    name = "quick.1"
+    site = None
+
+
+RUN: Any = _Run()
+
+
+@pytest.fixture(autouse=True)
+def no_bounce(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests right after one another count."""
+    monkeypatch.setattr(oversight, "_BOUNCE_S", 0.0)
+    monkeypatch.setattr(oversight, "_LEAVE_S", 600.0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_service_manager_that_asks_often_never_leaves_the_vms(number: signal.Signals) -> None:
+    """It stops at once after two requests; further ones change nothing."""
+    with stop_signals(RUN, ["sql16"]) as asked:
+        for _ in range(5):
+            signal.raise_signal(number)
+
+    assert asked.count == 2
+
+
+def _three_requests(*names: str) -> None:
+    with stop_signals(RUN, names):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
+            signal.raise_signal(number)
+
+
+def test_the_third_ctrl_c_leaves_them() -> None:
+    """Exit code 7."""
+    with pytest.raises(NotAtBaseline):
+        _three_requests("sql16")
+
+
+def test_the_third_at_a_controller_whose_vms_are_at_other_sites_leaves_none_changed() -> None:
+    """No VM is said to be away from its baseline: exit code 130."""
+    with pytest.raises(Interrupted):
+        _three_requests()

@@ -9,20 +9,25 @@ from pathlib import Path
 import pytest
 
 from tests.report.build import study_text
-from tests.store.build import Leased, new_vm
+from tests.store.build import Leased, new_run, new_vm
+from tests.support.stores import new_store
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
-from vnuma.engine.restore import restore, restore_leftovers
+from vnuma.engine.restore import restore
+from vnuma.engine.restore import restore_leftovers as leftovers
 from vnuma.engine.restore.restore import restore_abandoned, restore_target
 from vnuma.engine.restore.restore_leftovers import (
+    RestoreReport,
     RestoreRequest,
     leftover_vms,
     restore_after_death,
+    restore_leftovers,
     show_leftovers,
 )
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.errors import (
+    AccountRefused,
     EnvironmentProblem,
     InputError,
     LeaseLost,
@@ -33,7 +38,7 @@ from vnuma.errors import (
     VmHeld,
     VnumaError,
 )
-from vnuma.store import leases, runs
+from vnuma.store import leases, runs, sites
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome, Run
 
@@ -220,7 +225,7 @@ def test_a_new_run_restores_what_a_dead_one_left_of_its_vms(
     if alive:
         with store.write() as connection:
             runs.touch_supervisor(connection, dead, pid=1, host="elsewhere")
-    monkeypatch.setattr(restore_leftovers, "restore_dead", lambda context: Restored(context.vm.name, 1, 1))
+    monkeypatch.setattr(leftovers, "restore_dead", lambda context: Restored(context.vm.name, 1, 1))
 
     said = restore_after_death(store, {name: Target(name=name) for name in names}, Path("hosts"), site)
 
@@ -238,7 +243,7 @@ def test_every_vm_is_tried_before_one_keeps_a_new_run_from_starting(
         tried.append(context.vm.name)
         raise NotAtBaseline(f"{context.vm.name} is away.")
 
-    monkeypatch.setattr(restore_leftovers, "restore_dead", fails)
+    monkeypatch.setattr(leftovers, "restore_dead", fails)
 
     with pytest.raises(NotAtBaseline) as told:
         restore_after_death(store, {name: Target(name=name) for name in "ab"}, Path("hosts"))
@@ -285,3 +290,44 @@ def test_without_the_store_a_vm_is_named(store: Store, box: Leased) -> None:
 
     with pytest.raises(NotAtBaseline):
         restore_target(context_of(store, box))
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> Store:
+    """A run whose process at site-b died, and left a VM of the name that the controller's has too."""
+    store = new_store(tmp_path / "vnuma.db")
+    run = new_run(store)
+    with store.write() as connection:
+        sites.add_sites(connection, run.id, ["site-b"])
+    new_vm(store, run, key="vc-b/1", name="sql-b", node="site-b")
+    return store
+
+
+@pytest.mark.parametrize(
+    ("wanted", "named"),
+    [
+        (RestoreRequest(), True),
+        (RestoreRequest(run="quick.1"), True),
+        (RestoreRequest(site="site-c"), False),
+    ],
+    ids=["everything", "its run", "another site"],
+)
+def test_a_vm_of_a_site_is_restored_there(left: Store, wanted: RestoreRequest, named: bool) -> None:
+    """The controller says which site may have a changed VM; another site has nothing to do with it."""
+    report = restore_leftovers(left, wanted)
+
+    told = [problem.what for problem in report.problems if isinstance(problem, NotAtBaseline)]
+    assert [("sql-b" in what, "site-b" in what) for what in told] == [(True, True)] * named
+    assert len(show_leftovers(left, wanted)) == named
+    assert report.done == []
+
+
+def test_one_cause_is_reported_once() -> None:
+    """A wrong password fails every VM with the same words; the error that decides the exit code is first."""
+    wrong = [AccountRefused("vc1 does not accept the password.", fix="Check it.") for _ in range(3)]
+    left = NotAtBaseline("sql16 is not at its baseline.", fix="vnuma restore sql16")
+    other = AccountRefused("vc2 does not accept the password.", fix="Check it.")
+
+    assert RestoreReport(problems=[*wrong]).ranked == [wrong[0]]
+    assert RestoreReport(problems=[wrong[0], other, wrong[1]]).ranked == [wrong[0], other]
+    assert RestoreReport(problems=[*wrong, left]).ranked == [left, wrong[0]]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,19 +20,20 @@ from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run import supervise
 from vnuma.engine.run.oversight import Oversight, StopRequests, SupervisedRun
 from vnuma.engine.run.progress import Progress
-from vnuma.engine.run.supervise import Played
+from vnuma.engine.run.supervise import MAX_FORKS, SPARE, Played, play_order, spare_descriptors
 from vnuma.errors import (
     LeaseLost,
     NotAtBaseline,
     RestoreConflict,
     StoreAway,
+    StoreError,
     StoreUnwritable,
     VCenterUnreachable,
     VmHeld,
 )
 from vnuma.store import attempts, cells, leases, runs, sites
 from vnuma.store.open import Store, default_url, open_store
-from vnuma.store.rows import Outcome, RestoreOutcome, Run, RunState, StopRequest
+from vnuma.store.rows import Outcome, RestoreOutcome, Run, RunState, StopRequest, Vm
 
 OK, BROKEN = Played(ok=True), Played()
 
@@ -377,3 +380,101 @@ def test_a_sites_part_ends_with_its_problems_and_leaves_the_run_its_state(
         (end,) = [one.end for one in sites.sites_of_run(connection, after.id)]
     assert after.state is site.run.state
     assert [problem["kind"] for problem in end["problems"]] == ["VCenterUnreachable"]  # type: ignore[index]
+
+
+FULL = {
+    "error": "StoreUnwritable",
+    "msg": "The store's disk is full: here.\n  Free some space.",
+    "failed": True,
+}
+AWAY = {"error": "StoreAway", "msg": "The store here does not answer.", "failed": True}
+
+
+def heard(*results: Mapping[str, Any] | None) -> StoreError | None:
+    """The store's last error, after events with these results of tasks."""
+    listener = Played()
+    for result in results:
+        listener.take({"event_data": {} if result is None else {"res": result}})
+    return listener.unstored
+
+
+@pytest.mark.parametrize(
+    ("results", "kind", "fix"),
+    [
+        ((FULL,), StoreUnwritable, "Free some space."),
+        ((AWAY, {"changed": False}), StoreAway, None),
+        ((AWAY, {"changed": True}), type(None), None),
+        (({"error": "SqlTimeout", "msg": "No answer."}, None), type(None), None),
+    ],
+)
+def test_a_store_that_took_nothing_is_known_until_a_step_stored_again(
+    results: tuple[Mapping[str, Any] | None, ...], kind: type, fix: str | None
+) -> None:
+    """With the step's own next step. Other failures of steps are the attempts' own."""
+    error = heard(*results)
+
+    assert type(error) is kind
+    assert getattr(error, "fix", None) == fix
+
+
+def test_the_end_of_a_plays_output_is_kept_for_its_error() -> None:
+    """In memory, and no more than that: a restore must not need disk space."""
+    listener = Played()
+
+    kept = [listener.take({"stdout": line * 3000}) for line in "ab"]
+
+    assert kept == [False, False]
+    assert (len(listener.output), listener.output.count("b"), listener.output[-1]) == (4000, 3000, "\n")
+
+
+def vm(name: str, host: str, vcenter: str = "v") -> Vm:
+    """A VM of a run on a host of a vCenter."""
+    return Vm(
+        id=1,
+        run_id=1,
+        vm_key=f"{vcenter}/{name}",
+        name=name,
+        path=name,
+        esxi_host=host,
+        baseline=None,
+        baseline_at=None,
+        restored_at=None,
+        restore_outcome=None,
+        restore_detail=None,
+    )
+
+
+def test_each_host_gets_its_first_vm_before_any_gets_its_second() -> None:
+    """However the inventory groups them, no host is idle while VMs of another wait for their turn."""
+    rows = [vm("a1", "a"), vm("a2", "a"), vm("a3", "a"), vm("b1", "b"), vm("c1", "b", "other"), vm("b2", "b")]
+
+    assert play_order(rows, together=False) == (["a1", "b1", "c1", "a2", "b2", "a3"], 6)
+
+
+def test_no_more_wait_than_can_come_next() -> None:
+    """Each waiting VM is a process: of twenty VMs on one host two are worked on."""
+    rows = [vm(f"vm{number}", "a") for number in range(20)]
+
+    assert play_order(rows, together=False)[1] == 2
+    assert play_order(rows, together=True)[1] == 20
+
+
+def test_memory_bounds_how_many_are_worked_on() -> None:
+    """A thousand hosts do not make a thousand processes."""
+    rows = [vm(f"vm{number}", f"esx{number}") for number in range(1000)]
+
+    assert play_order(rows, together=False)[1] == MAX_FORKS
+
+
+def test_descriptors_are_kept_free_for_a_restore_while_the_play_runs() -> None:
+    """As many as name lookups, sessions and files of a restore may need; afterwards they are free."""
+    before = os.dup(0)
+    os.close(before)
+    with spare_descriptors():
+        meanwhile = os.dup(0)
+        os.close(meanwhile)
+    after = os.dup(0)
+    os.close(after)
+
+    assert meanwhile >= before + SPARE
+    assert after == before

@@ -43,7 +43,7 @@ from vnuma.estate.waivers import load
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.statistics_time import Timing, timed
+from vnuma.sqlserver.client.statistics_time import timed
 from vnuma.sqlserver.database import dataset as datasets
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.database.ownership import require_ours
@@ -197,15 +197,12 @@ def benchmark(target: Target, options: Document) -> Document:
         require_by_hand(target, connection)
         timings = [
             {"size": query.size, "form": query.form, "iteration": iteration}
-            | _known(timed(connection, query, workload.timeout_s))
+            | vars(timed(connection, query, workload.timeout_s))
             for query in cross_join_queries(workload)
             for iteration in range(1, options["iterations"] + 1)
         ]
-    return {"changed": False, "timings": timings}
-
-
-def _known(timing: Timing) -> Document:
-    return {name: value for name, value in vars(timing).items() if value is not None}
+    known = [{name: value for name, value in one.items() if value is not None} for one in timings]
+    return {"changed": False, "timings": known}
 
 
 def _shaped(done: Shaped) -> Document:

@@ -21,7 +21,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
@@ -96,7 +96,7 @@ class Journal:
         Raises StoreError for a change that was not begun, and for one that was made but not recorded so.
         """
         edits = list(edits)
-        change = [{"setting": e.setting, "before": e.before, "after": e.after} for e in edits]
+        change = [asdict(edit) for edit in edits]
         # Else its outcome would count as that of an earlier change, which a kill left without one.
         untold = () if self._write(action, "intended", None, change) else change
         try:
@@ -156,15 +156,15 @@ def journal_of(context: VmContext) -> Journal:
 def edits_of(changes: Iterable[AuditLine]) -> list[Edit]:
     """The edits of those changes that were made, or may have been."""
     return [
-        Edit(edit["setting"], _value(edit["before"]), _value(edit["after"]))
+        Edit(edit["setting"], from_json(edit["before"]), from_json(edit["after"]))
         for line in changes
         if line.may_be_made
         for edit in line.change
     ]
 
 
-def _value(stored: Any) -> Value:
-    """Restore a value from JSON, which has no tuples."""
+def from_json(stored: Any) -> Value:
+    """A setting's value as JSON stores it, which has no tuples."""
     return tuple(stored) if isinstance(stored, list) else stored
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
@@ -371,7 +371,7 @@ def own_settings(context: VmContext, vm: VmFacts, host: HostFacts) -> dict[str, 
 
 def change_document(change: Iterable[Edit]) -> list[dict[str, object]]:
     """A change as JSON, for the store and for display."""
-    return [{"setting": edit.setting, "before": edit.before, "after": edit.after} for edit in change]
+    return [asdict(edit) for edit in change]
 
 
 def change_diff(changes: Iterable[dict[str, object]]) -> dict[str, dict[str, object]]:

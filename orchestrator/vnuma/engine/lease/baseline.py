@@ -15,7 +15,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import LEASE_PREFIX, WRITTEN_BY_ESXI, Power, Settings, Value
 from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.audit.log import Journal, noted_here
+from vnuma.engine.audit.log import Journal, from_json, noted_here
 from vnuma.engine.lease.whose_vm import mark_text, marking, note_text, refuse_if_marked, refuse_other
 from vnuma.errors import NotAtBaseline, PreflightBlocked, StoreError, VmHeld
 from vnuma.store import attempts, audit, cells, leases
@@ -67,8 +67,7 @@ def guest_document(guest: GuestReader) -> dict[str, object]:
 
 def baseline_settings(vm: Vm) -> dict[str, Value]:
     """The settings of a stored baseline, with lists turned back into tuples."""
-    settings = baseline_of(vm)["settings"]
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    return {name: from_json(value) for name, value in baseline_of(vm)["settings"].items()}
 
 
 def baseline_guest(vm: Vm) -> dict[str, Any]:
@@ -134,8 +133,7 @@ def written(changes: Iterable[list[dict[str, Any]]]) -> dict[str, set[Value]]:
     values: dict[str, set[Value]] = {}
     for change in changes:
         for edit in change:
-            value = edit["after"]
-            values.setdefault(edit["setting"], set()).add(tuple(value) if isinstance(value, list) else value)
+            values.setdefault(edit["setting"], set()).add(from_json(edit["after"]))
     return values
 
 

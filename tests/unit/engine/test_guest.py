@@ -1,14 +1,19 @@
-"""A boot is measured once the guest's CPUs are quiet, as its /proc/stat shows."""
+"""A guest that is reached by a shell: Linux only, and measured once its CPUs are quiet."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from vnuma.engine.access.guest_shell import linux_facts_of
 from vnuma.engine.cell.boot import wait_quiet
+from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.instance.ready import QuietRule
+from vnuma.workloads.page_cache.settings import PageCache
 from vnuma.workloads.shell import Output
 
 BUSY = "cpu  0 0 0 0 0 0 0 0 0 0\ncpu  50 0 0 50 0 0 0 0 0 0\n"
@@ -46,3 +51,21 @@ def test_a_guest_is_waited_for_until_it_is_quiet_or_time_is_over(
 
     assert (found.quiet, found.guest_cpu_percent) == (quiet, percent and pytest.approx(percent))
     assert len(heeded) == texts.count(BUSY) - (quiet is False)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"ansible_connection": "winrm"},
+        {"ansible_connection": "ansible.builtin.psrp"},
+        {"ansible_connection": "ssh", "ansible_shell_type": "powershell"},
+        {"ansible_shell_type": "cmd"},
+    ],
+)
+def test_a_windows_machine_is_refused(tmp_path: Path, variables: dict[str, str]) -> None:
+    """As the inventory's own variables say, by which Ansible reaches it."""
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text(json.dumps({"all": {"hosts": {"sql16": variables}}}), "utf-8")
+
+    with pytest.raises(PreflightBlocked):
+        linux_facts_of(["sql16"], inventory, PageCache(name="page_cache"))
