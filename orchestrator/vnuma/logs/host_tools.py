@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from vnuma.logs.pasted import sources
 
-_COUNTED = re.compile(r"^\s*(\d{1,6})\s+(PCPUs?|cores?|packages?|NUMA nodes?)\s*$", re.ASCII)
+_COUNTED = re.compile(r"^\s*(?P<n>\d{1,6})\s+(?P<name>PCPU|core|package|NUMA node)s?\s*$", re.ASCII)
 _NAMED = re.compile(
-    r"^\s*(CPU Packages|CPU Cores|CPU Threads|NUMA Node Count|Physical Memory):\s*(\d{1,18})\b", re.ASCII
+    r"^\s*(?P<name>CPU Packages|CPU Cores|CPU Threads|NUMA Node Count|Physical Memory):\s*(?P<n>\d{1,18})\b",
+    re.ASCII,
 )
 _NAMES: Mapping[str, str] = {
     **{"PCPU": "threads", "core": "cores", "package": "packages", "NUMA node": "numa_nodes"},
@@ -50,30 +51,25 @@ def vsish(text: str) -> Iterator[HostNodes]:
 
 def ncpus(text: str) -> Iterator[HostNodes]:
     """`sched-stats -t ncpus`, one for each host in the text."""
-    return _hosts(text, lambda line: _turned(_COUNTED.match(line)))
+    return _hosts(text, _COUNTED)
 
 
 def esxcli(text: str) -> Iterator[HostNodes]:
     """`esxcli hardware cpu global get` and `memory get`, one for each host in the text."""
-    return _hosts(text, lambda line: _pair(_NAMED.match(line)))
+    return _hosts(text, _NAMED)
 
 
-def _hosts(text: str, read: Callable[[str], tuple[str, int] | None]) -> Iterator[HostNodes]:
+def _hosts(text: str, pattern: re.Pattern[str]) -> Iterator[HostNodes]:
+    def read(line: str) -> tuple[str, int] | None:
+        if not (found := pattern.match(line)):
+            return None
+        name, number = _NAMES[found["name"]], int(found["n"])
+        return name, number // _MIB if name == "memory_mb" else number
+
     for part in sources(text.splitlines(), lambda line: (found := read(line)) and found[0]):
         found = dict(filter(None, map(read, part)))
         if {"packages", "numa_nodes"} & found.keys():
             yield found
-
-
-def _turned(found: re.Match[str] | None) -> tuple[str, int] | None:
-    return (_NAMES[found[2].removesuffix("s")], int(found[1])) if found else None
-
-
-def _pair(found: re.Match[str] | None) -> tuple[str, int] | None:
-    if found is None:
-        return None
-    name, number = _NAMES[found[1]], int(found[2])
-    return name, number // _MIB if name == "memory_mb" else number
 
 
 _CLIENTS = ("groupname", "clientid", "homenode")
