@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.workers import Worker, append_lines, change_and_die, together
-from tests.support.cli import vnuma_here
+from tests.support.cli import Ran, vnuma_here
 from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
 from vnuma.domain.vm.change import Edit
@@ -48,8 +48,32 @@ from vnuma.errors import (
     VnumaError,
 )
 from vnuma.store.audit import AuditLine, changes
-from vnuma.store.open import open_store
+from vnuma.store.open import Store, open_store
 from vnuma.store.tables import utc_now
+
+
+@pytest.fixture
+def journal(store: Store) -> Journal:
+    """Of a VM, in a new store."""
+    return Journal(store, "key", "sql16")
+
+
+@pytest.fixture
+def log(store: Store) -> Path:
+    """The store's own log."""
+    return audit_file(store.place)
+
+
+def verified(place: Store | Path, *options: str) -> Ran:
+    """What `vnuma audit verify` says of a store with its log, or of a log alone."""
+    named = ("--store", f"sqlite:///{place.place.path}") if isinstance(place, Store) else (str(place),)
+    return vnuma_here("audit", "verify", *named, *options)
+
+
+def noted(journal: Journal) -> None:
+    """Three lines that changed nothing."""
+    for action in ("one", "two", "three"):
+        journal.note(action, "detail")
 
 
 def one(action: str) -> AuditLine:
@@ -78,6 +102,7 @@ def test_standard_tools_confirm_each_hash(tmp_path: Path) -> None:
     assert json.loads(lines[0])["previous"] is None
 
 
+OFF, ON = Edit("power", "on", "off"), Edit("power", "off", "on")
 Alter = Callable[[list[bytes]], list[bytes]]
 
 
@@ -114,7 +139,7 @@ def test_the_first_line_that_was_altered_is_named(alter: Alter, number: int, tmp
     assert verify_file(log).problem is None
 
     log.write_bytes(b"".join(alter(lines)))
-    ran = vnuma_here("audit", "verify", log)
+    ran = verified(log)
 
     assert (ran.code, re.findall(r"line (\d+) ", ran.err)[:1]) == (10, [str(number)]), ran.text
 
@@ -136,24 +161,19 @@ def test_no_altered_line_but_the_last_goes_unnoticed(data: st.DataObject) -> Non
 
 
 def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_elsewhere(
-    tmp_path: Path,
+    store: Store, journal: Journal, log: Path
 ) -> None:
     """The file alone cannot show it."""
-    store = new_store(tmp_path / "vnuma.db")
-    journal = Journal(store, "key", "sql16")
-    for action in ("one", "two", "three"):
-        journal.note(action, "detail")
-    log = tmp_path / "vnuma.audit.jsonl"
-    url = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
+    noted(journal)
     whole = verify_file(log)
-    assert vnuma_here("audit", "verify", "--hash", whole.hashes[-1], *url).code == 0
+    assert verified(store, "--hash", whole.hashes[-1]).code == 0
 
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
-    by_store = vnuma_here("audit", "verify", *url)
-    by_hash = vnuma_here("audit", "verify", log, "--hash", whole.hashes[-1])
-    as_json = json.loads(vnuma_here("audit", "verify", "--format", "json", *url).out)
+    by_store = verified(store)
+    by_hash = verified(log, "--hash", whole.hashes[-1])
+    as_json = json.loads(verified(store, "--format", "json").out)
 
-    assert vnuma_here("audit", "verify", log).code == 0
+    assert verified(log).code == 0
     assert by_store.code == 10, by_store.text
     assert (as_json["intact"], as_json["lines_only_in_store"], as_json["files"][0]["lines"]) == (False, 1, 2)
     assert by_hash.code == 10, by_hash.text
@@ -177,23 +197,19 @@ def _repeated(lines: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("forge", [_invented, _repeated])
 def test_lines_that_were_added_with_a_correct_chain_are_shown_by_the_store(
-    forge: Callable[[list[bytes]], bytes], tmp_path: Path
+    forge: Callable[[list[bytes]], bytes], tmp_path: Path, store: Store, journal: Journal, log: Path
 ) -> None:
     """The file alone is intact; the store never had them. A restore from the log says so too."""
-    store = new_store(tmp_path / "vnuma.db")
-    journal = Journal(store, "key", "sql16")
-    for action in ("one", "two", "three"):
-        journal.note(action, "detail")
-    log = tmp_path / "vnuma.audit.jsonl"
+    noted(journal)
     log.write_bytes(forge(log.read_bytes().splitlines(keepends=True)))
-    url = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
     inventory = tmp_path / "hosts.yml"
     inventory.write_text("{}", encoding="utf-8")
 
-    ran = vnuma_here("audit", "verify", *url)
-    shown = vnuma_here("restore", *url, "--from-audit", log, "-i", inventory, "--dry-run")
+    ran = verified(store)
+    url = f"sqlite:///{store.place.path}"
+    shown = vnuma_here("restore", "--store", url, "--from-audit", log, "-i", inventory, "--dry-run")
 
-    assert vnuma_here("audit", "verify", log).code == 0
+    assert verified(log).code == 0
     assert ran.code == 10, ran.text
     assert (shown.code, "the store lacks" in shown.out) == (0, True), shown.text
 
@@ -204,27 +220,25 @@ def test_lines_of_a_store_that_was_lost_are_no_forgery(tmp_path: Path) -> None:
     Journal(open_store(url), "key", "sql16").note("one", "detail")
     for file in tmp_path.glob("vnuma.db*"):
         file.unlink()
-    Journal(open_store(url), "key", "sql16").note("two", "detail")
+    store = open_store(url)
+    Journal(store, "key", "sql16").note("two", "detail")
 
-    ran = vnuma_here("audit", "verify", "--store", url)
+    ran = verified(store)
 
     assert ran.code == 0, ran.text
 
 
-def test_a_change_whose_line_cannot_be_written_was_never_made(tmp_path: Path) -> None:
+def test_a_change_whose_line_cannot_be_written_was_never_made(
+    store: Store, journal: Journal, log: Path
+) -> None:
     """It is refused, neither place has it, and the log is intact as soon as it can be written."""
-    store = new_store(tmp_path / "vnuma.db")
-    log = tmp_path / "vnuma.audit.jsonl"
     log.mkdir()
-    with (
-        pytest.raises(StoreUnwritable),
-        Journal(store, "key", "sql16").change("power", (Edit("power", "on", "off"),)),
-    ):
+    with pytest.raises(StoreUnwritable), journal.change("power", (OFF,)):
         raise AssertionError("the change was begun")
     log.rmdir()
 
     assert audit_lines(store, None) == ()
-    assert vnuma_here("audit", "verify", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}").code == 0
+    assert verified(store).code == 0
 
 
 MOMENTS = 10
@@ -260,40 +274,38 @@ def test_a_process_that_is_killed_while_it_writes_contradicts_nothing(
     assert vnuma_here("audit", "verify", "--store", url).code == 0
 
 
-def test_a_line_that_was_made_unfinished_by_hand_is_missed(tmp_path: Path) -> None:
+def test_a_line_that_was_made_unfinished_by_hand_is_missed(store: Store, journal: Journal, log: Path) -> None:
     """Without its newline a restore would pass over it: but its change went on."""
-    store = new_store(tmp_path / "vnuma.db")
-    with Journal(store, "key", "sql16").change("power", (Edit("power", "on", "off"),)):
+    with journal.change("power", (OFF,)):
         pass
-    log = tmp_path / "vnuma.audit.jsonl"
     intended, made = log.read_bytes().splitlines()
     chained = json.loads(made) | {"previous": None}
     log.write_bytes(intended + f"{json.dumps(chained)}\n".encode())
 
-    ran = vnuma_here("audit", "verify", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
+    ran = verified(store)
 
     assert ran.code == 10, ran.text
     assert isinstance(verify_file(log).problem, AuditAltered)
 
 
-def test_a_log_that_was_moved_away_during_a_change_is_intact_in_both_parts(tmp_path: Path) -> None:
+def test_a_log_that_was_moved_away_during_a_change_is_intact_in_both_parts(
+    journal: Journal, log: Path
+) -> None:
     """The new one begins with the outcome, whose line before is in the old one; later changes go on there."""
-    journal = Journal(new_store(tmp_path / "vnuma.db"), "key", "sql16")
-    log, moved = tmp_path / "vnuma.audit.jsonl", tmp_path / "moved.audit.jsonl"
-    with journal.change("power", (Edit("power", "on", "off"),)):
+    moved = log.with_name("moved.audit.jsonl")
+    with journal.change("power", (OFF,)):
         log.rename(moved)
-    with journal.change("power", (Edit("power", "off", "on"),)):
+    with journal.change("power", (ON,)):
         pass
 
     assert [verify_file(part).problem for part in (moved, log)] == [None, None]
     assert [line.outcome for line in read_audit_file(log)] == ["made", "intended", "made"]
 
 
-def test_a_change_that_is_made_after_a_killed_try_is_intact(tmp_path: Path) -> None:
+def test_a_change_that_is_made_after_a_killed_try_is_intact(journal: Journal, log: Path) -> None:
     """The text that the kill left without a newline never counted, and the outcome is the later line's."""
-    journal, log = Journal(new_store(tmp_path / "vnuma.db"), "key", "sql16"), tmp_path / "vnuma.audit.jsonl"
     for _ in range(2):
-        with journal.change("power", (Edit("power", "on", "off"),)):
+        with journal.change("power", (OFF,)):
             pass
         kept = log.read_bytes()
         log.write_bytes(kept.splitlines()[0])
@@ -331,19 +343,17 @@ OUTCOMES: list[tuple[Exception | None, str, int]] = [
 
 @pytest.mark.parametrize(("error", "outcome", "edits"), OUTCOMES)
 def test_each_change_has_its_outcome(
-    error: Exception | None, outcome: str, edits: int, tmp_path: Path
+    error: Exception | None, outcome: str, edits: int, store: Store, journal: Journal, log: Path
 ) -> None:
     """In store and file, as a word; one whose answer was lost may have been made."""
-    store = new_store(tmp_path / "vnuma.db")
-    journal = Journal(store, "key", "sql16")
-    with suppress(VnumaError, ZeroDivisionError), journal.change("power", (Edit("power", "on", "off"),)):
+    with suppress(VnumaError, ZeroDivisionError), journal.change("power", (OFF,)):
         if error:
             raise error
 
     (line,) = audit_lines(store, None)
     assert line.outcome == outcome
     assert len(edits_of([line])) == edits
-    written_lines = list(read_audit_file(tmp_path / "vnuma.audit.jsonl"))
+    written_lines = list(read_audit_file(log))
     assert [one.outcome for one in written_lines] == list(dict.fromkeys(["intended", outcome]))
     assert changes(written_lines) == (replace(line, run=None),)
 
@@ -367,7 +377,7 @@ def test_what_is_no_log_of_this_version_is_refused(tmp_path: Path, content: byte
     if content is not None:
         log.write_bytes(content)
 
-    assert vnuma_here("audit", "verify", log).code == code
+    assert verified(log).code == code
     with pytest.raises(InputError) as caught:
         list(read_audit_file(log))
     assert caught.value.fix
@@ -402,16 +412,14 @@ def test_a_line_that_a_full_disk_cut_short_breaks_no_chain(tmp_path: Path) -> No
 
 
 def test_who_holds_the_log_for_long_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, journal: Journal, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A suspended process must not prevent a VM's restore, which continues without the line."""
     monkeypatch.setattr("vnuma.engine.audit.log._WAIT_S", 0.05)
-    store = new_store(tmp_path / "vnuma.db")
-    log = tmp_path / "vnuma.audit.jsonl"
     with log.open("w", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(StoreError):
-            Journal(store, "key", "sql16").note("power", "")
+            journal.note("power", "")
         Journal(store, "key", "sql16", on_store_error=lambda _: None).note("restore", "")
 
     assert log.read_bytes() == b""
@@ -434,22 +442,20 @@ def test_each_home_of_a_shared_store_has_its_own_lines(
 
 @pytest.mark.parametrize("fails", [False, True], ids=["made", "unknown"])
 def test_an_outcome_whose_intention_could_not_be_written_ends_no_earlier_change(
-    tmp_path: Path, *, fails: bool
+    store: Store, log: Path, *, fails: bool
 ) -> None:
     """A kill left a change without an outcome; a restore on a full disk writes only how its own ended."""
-    store = new_store(tmp_path / "vnuma.db")
     journal = Journal(store, "key", "sql16", on_store_error=lambda _: None)
-    path, off, on = audit_file(store.place), Edit("power", "on", "off"), Edit("power", "off", "on")
-    with suppress(KeyboardInterrupt), journal.change("power", [off]):
+    with suppress(KeyboardInterrupt), journal.change("power", [OFF]):
         raise KeyboardInterrupt
-    kept = path.rename(tmp_path / "kept")
-    path.mkdir()
+    kept = log.rename(log.with_name("kept"))
+    log.mkdir()
 
-    with suppress(VCenterUnreachable), journal.change("power", [on]):
-        path.rmdir()
-        kept.rename(path)
+    with suppress(VCenterUnreachable), journal.change("power", [ON]):
+        log.rmdir()
+        kept.rename(log)
         if fails:
             raise VCenterUnreachable("It is away.")
 
     found = [(line.outcome, edits_of([line])) for line in audit_lines(store, None)]
-    assert found == [("intended", [off]), ("unknown" if fails else "made", [on])]
+    assert found == [("intended", [OFF]), ("unknown" if fails else "made", [ON])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -121,22 +121,14 @@ def _write(tracer: Tracer, run: Run, names: Mapping[int, str], found: list[Attem
         )
         if attempt.reason:
             span.set_status(Status(StatusCode.ERROR, attempt.reason))
-        for stage, begun, done in _stages(attempt):
-            part = tracer.start_span(
-                stage, set_span_in_context(span), start_time=_nanoseconds(begun), attributes=cell
-            )
-            part.end(_nanoseconds(done))
+        begun, inner = attempt.started_at, set_span_in_context(span)
+        timings = attempt.timings if isinstance(attempt.timings, Mapping) else {}
+        for stage, seconds in timings.items():  # in order of first occurrence
+            part = tracer.start_span(stage, inner, start_time=_nanoseconds(begun), attributes=cell)
+            begun += timedelta(seconds=seconds)
+            part.end(_nanoseconds(begun))
         span.end(_nanoseconds(ended))
     whole.end(_nanoseconds(run.finished_at or utc_now()))
-
-
-def _stages(attempt: Attempt) -> Iterator[tuple[str, datetime, datetime]]:
-    """Each stage with its seconds, in order of first occurrence."""
-    begun = attempt.started_at
-    for stage, seconds in (attempt.timings if isinstance(attempt.timings, Mapping) else {}).items():
-        done = begun + timedelta(seconds=seconds)
-        yield stage, begun, done
-        begun = done
 
 
 def _nanoseconds(at: datetime) -> int:
