@@ -50,7 +50,7 @@ class Mutant:
 
     def place(self, root: Path = ROOT) -> Path:
         """The file that it is in, relative to the checkout. Raises LookupError unless `old` occurs once."""
-        found = [path for path in _sources(root) if self.old in path.read_text(encoding="utf-8")]
+        found = [path for path in sources(root) if self.old in path.read_text(encoding="utf-8")]
         if len(found) != 1 or found[0].read_text(encoding="utf-8").count(self.old) != 1:
             where = ", ".join(str(path.relative_to(root)) for path in found) or "nowhere"
             raise LookupError(f"{self.fault}: {self.old!r} is not in one place, but in: {where}")
@@ -71,7 +71,8 @@ def chosen(mutants: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
     return sorted(mutants, key=lambda one: hashlib.sha256(f"{seed} {one.fault}".encode()).digest())[:count]
 
 
-def _sources(root: Path) -> list[Path]:
+def sources(root: Path) -> list[Path]:
+    """The files that a fault may be in."""
     return [*(root / "orchestrator" / "vnuma").rglob("*.py"), *(root / "lab" / "internal").rglob("*.go")]
 
 

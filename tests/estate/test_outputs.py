@@ -143,7 +143,7 @@ def test_a_cluster_is_found_once_with_its_worst(tmp_path: Path) -> None:
 def test_the_screen_fits_its_columns(result: CheckResult, width: int) -> None:
     """Counts first, then findings, then what could not be seen; nothing is wider than the terminal."""
     lines = [line for line, _ in as_text.lines(result, width)]
-    counts = re.search(r"3 VMs: 3 block, 0 warn, 0 info, 0 pass", " ".join(lines))
+    counts = re.search(r"3 VMs by worst finding: 3 block, 0 warn, 0 info, 0 pass", " ".join(lines))
     rows = [line.split()[:3] for line in lines]
     assert counts
     assert max(map(len, lines)) <= width

@@ -57,8 +57,8 @@ class Outlook:
 
     shape: str
     layouts: tuple[Layout, ...]
-    sure: bool
-    """Whether every prediction has high confidence."""
+    doubt: str
+    """Why a prediction has low confidence; empty if all have a high one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +464,7 @@ def _outlook(outlook: Outlook | None) -> dict[str, Any] | None:
         {"vnuma_nodes": len(one.node_sizes), "node_sizes": list(one.node_sizes), "hosts": list(one.hosts)}
         for one in outlook.layouts
     ]
-    return {"shape": outlook.shape, "confidence": "high" if outlook.sure else "low", "layouts": layouts}
+    return {"shape": outlook.shape, "confidence": "low" if outlook.doubt else "high", "layouts": layouts}
 
 
 def _fix(it: Finding) -> Mapping[str, Any]:

@@ -32,7 +32,8 @@ class CheckOptions:
         list[Path] | None,
         typer.Argument(
             metavar="DESIGN",
-            help="Planned VMs: terraform show -json, Ansible, a table (csv, xlsx, yaml), .vmx, .ovf, .ova.",
+            help="RVTools export, or planned VMs: terraform show -json, Ansible, a table (csv, xlsx, yaml), "
+            ".vmx, .ovf, .ova.",
         ),
     ] = None
     explain: Annotated[

@@ -162,14 +162,14 @@ def _outlook(vm: Before, hosts: Sequence[HostFacts]) -> Outlook | None:
     if not isinstance(vm.settings.get("numCPUs"), int) or partial_socket(vm.settings):
         return None
     names: dict[tuple[int, ...], list[str]] = {}
-    sure = HARDWARE not in vm.unknown
+    doubts = ["the hardware version is assumed"] if HARDWARE in vm.unknown else []
     for host in hosts:
         hardware = vm.hardware_version or hardware_version_of(host.release.version)
         seen = predict(host_shape(host), vm.settings, hardware, vm.unknown)
         names.setdefault(seen.node_sizes, []).append(host.name)
-        sure = sure and seen.confidence == "high"
+        doubts += [] if seen.confidence == "high" else [seen.because]
     layouts = tuple(Layout(sizes, tuple(on)) for sizes, on in names.items())
-    return Outlook(shape_of(vm.settings), layouts, sure)
+    return Outlook(shape_of(vm.settings), layouts, "; ".join(dict.fromkeys(doubts)))
 
 
 _EXAMPLE = "2x16/256@8.0"

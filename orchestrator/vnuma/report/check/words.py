@@ -52,7 +52,7 @@ def _layouts(outlook: Outlook) -> str:
         f"{_nodes(one.node_sizes)}{f' on {first_names(one.hosts)}' if several else ''}"
         for one in outlook.layouts
     ]
-    return ", ".join(parts) + ("" if outlook.sure else " (low confidence)")
+    return ", ".join(parts) + (f" (low confidence: {outlook.doubt})" if outlook.doubt else "")
 
 
 def _nodes(sizes: tuple[int, ...]) -> str:
@@ -68,7 +68,8 @@ def first_names(names: Sequence[str], most: int = _NAMED) -> str:
 
 def headline(result: CheckResult) -> str:
     """The counts in two lines: what was evaluated, and VMs by their worst finding."""
-    return f"{evaluated_words(result)}\n{counted(len(result.vms), 'VM')}: {', '.join(_by_worst(result))}"
+    counts = f"{counted(len(result.vms), 'VM')} by worst finding: {', '.join(_by_worst(result))}"
+    return f"{evaluated_words(result)}\n{counts}"
 
 
 def evaluated_words(result: CheckResult) -> str:
