@@ -80,6 +80,19 @@ def test_a_log_is_concluded_and_compared_with_the_prediction(
         assert word in shown
 
 
+def test_a_log_with_a_size_that_is_no_number_is_not_compared(tmp_path: Path) -> None:
+    """Nothing is predicted for it, and the reason is shown."""
+    log = tmp_path / "vmware.log"
+    log.write_text(
+        text_of("vl-65-16v-cps2", "vmware_log.yml").replace('numvcpus = "16"', 'numvcpus = "lots"'),
+        encoding="utf-8",
+    )
+
+    shown = vnuma_here("evidence", log, "--host-nodes", "2x10/128@6.5")
+
+    assert "not compared with a prediction: numvcpus is 'lots'" in " ".join(shown.out.split())
+
+
 @pytest.mark.parametrize("file", ["vmware_log.yml", "host_tools.yml", "guest_tools.yml", "sql_errorlog.yml"])
 def test_every_published_text_has_a_conclusion(file: str) -> None:
     """A sentence each, without a None and without a Python value."""
