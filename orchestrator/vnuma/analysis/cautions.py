@@ -15,6 +15,7 @@ from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import p_words
 from vnuma.domain.workloads.metric import plural
+from vnuma.words.plain_text import capitalised
 
 
 def cautions(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> tuple[Caution, ...]:
@@ -181,7 +182,7 @@ def _checks(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:
 
 
 def _moved(measure: Measure) -> str:
-    return "Times" if measure.unit == "ms" else f"{measure.name[:1].upper()}{measure.name[1:]}"
+    return "Times" if measure.unit == "ms" else capitalised(measure.name)
 
 
 def _spread(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:

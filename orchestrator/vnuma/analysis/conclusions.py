@@ -21,7 +21,7 @@ from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
 from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.analysis.wording import together
 from vnuma.domain.workloads.metric import Better, sized
-from vnuma.words.plain_text import listed
+from vnuma.words.plain_text import capitalised, listed
 
 _OPPOSITE = {Label.SLOWER: Label.FASTER, Label.FASTER: Label.SLOWER}
 
@@ -70,8 +70,7 @@ def differing_sizes_sentence(differing: Sequence[DifferingSize], size_word: str)
         f"at {sized(size, size_word)} {listed(list(map(together, words.values())))}"
         for size, words in sorted(sizes.items())
     )
-    text = "; ".join(said)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{capitalised('; '.join(said))}."
 
 
 def recommend(reference: str, arms: Sequence[ArmResult], near: Collection[str] = ()) -> tuple[str, ...]:

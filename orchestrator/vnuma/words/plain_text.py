@@ -32,6 +32,11 @@ def escaped(text: str) -> str:
     return _CONTROL.sub(lambda match: _written(match[0]), text)
 
 
+def capitalised(text: str) -> str:
+    """With its first letter in upper case, and the others as they are."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def counted(number: int, noun: str) -> str:
     """`1 block`, `2,500 VMs`, `6 passes`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")

@@ -111,12 +111,12 @@ def explain(rule_id: str, width: int = WIDTH) -> str:
         ("Reads", needs(rule)),
         ("Evidence", evidence(rule)),
         ("Waits for", " ".join(rule.yields_to.values())),
+        ("Sources", "\n".join(rule.sources)),
+        ("Related", ", ".join(f"{other} ({BY_ID[other].title})" for other in rule.related)),
     ):
-        lines += _paragraph(heading, text, width)
-    lines += [f"{'Sources' if index == 0 else '':{_INDENT}}{url}" for index, url in enumerate(rule.sources)]
-    lines += _paragraph(
-        "Related", ", ".join(f"{other} ({BY_ID[other].title})" for other in rule.related), width
-    )
+        if text:
+            wrapped = text if heading == "Sources" else filled(text, width - _INDENT)
+            lines.append(f"{heading:{_INDENT}}" + wrapped.replace("\n", "\n" + " " * _INDENT))
     return "\n".join(lines)
 
 
@@ -164,9 +164,3 @@ _PARTS = {
 def needs(rule: Rule) -> str:
     """The parts of the subject that it reads."""
     return ", ".join(words for part, words in _PARTS.items() if part in rule.needs)
-
-
-def _paragraph(heading: str, text: str, width: int) -> Iterator[str]:
-    """A heading with indented text; empty without text."""
-    for index, line in enumerate(filled(text, width - _INDENT).split("\n") if text else ()):
-        yield f"{heading if index == 0 else '':{_INDENT}}{line}"

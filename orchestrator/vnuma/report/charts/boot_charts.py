@@ -42,23 +42,22 @@ def _strip(analysis: Analysis, index: int, size_word: str, key: str, room: tuple
     names: svg.Rows = [{"x": column, "arm": arm} for column, arm in enumerate(arms)]
     separators: svg.Rows = [{"x": column - 0.5} for column in range(1, len(arms))]
     point = {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": svg.OURS}
+    end = "y2" if iterations and "y2" in iterations[0] else "x2"
+    stroke = {"type": "rule", "color": svg.MUTED, "strokeWidth": 1.3, "opacity": 1}
+    below: svg.Spec = {"type": "text", "baseline": "top"}
+    if max(map(len, arms)) * svg.LETTER * len(arms) > width:  # vertical, as the names would overlap
+        below = {"type": "text", "angle": 270, "align": "right", "baseline": "middle"}
     layers = [
         svg.layer(separators, {"type": "rule", "color": svg.GRID}, x=x),
         svg.layer(bars, {"type": "rule", "color": svg.LESS, "strokeWidth": 2}, x=x, x2=svg.until("x2"), y=y),
-        _iteration_layer(iterations, x, y),
+        # A short stroke per iteration, or a vertical one from a boot's fastest to its slowest.
+        svg.layer(iterations, stroke, x=x, y=y, **{end: svg.until(end)}),
         svg.layer(boots, point, x=x, y=y, shape=svg.shape_of("arm", arms)),
-        svg.layer(names, _name_mark(arms, width), x=x, y={"value": height + 8}, text=svg.name_of("arm")),
+        svg.layer(names, below, x=x, y={"value": height + 8}, text=svg.name_of("arm")),
     ]
     chart = {"layer": layers, "width": width, "height": height}
     words = _strip_words(analysis, index, unit, divisor)
     return svg.draw(chart, key=f"{key}-{table.size}", title=sized(table.size, size_word), words=words)
-
-
-def _name_mark(arms: Sequence[str], width: int) -> svg.Spec:
-    """Names of the arms under their columns; vertical if they would overlap."""
-    if max(map(len, arms)) * svg.LETTER * len(arms) > width:
-        return {"type": "text", "angle": 270, "align": "right", "baseline": "middle"}
-    return {"type": "text", "baseline": "top"}
 
 
 def _strip_rows(
@@ -80,13 +79,6 @@ def _strip_rows(
             else:
                 iterations += [{"x": x - step * 0.36, "x2": x + step * 0.36, "y": y} for y in timed]
     return boots, iterations
-
-
-def _iteration_layer(rows: svg.Rows, x: svg.Spec, y: svg.Spec) -> svg.Spec:
-    """A short stroke per iteration, or a vertical one from a boot's fastest to its slowest."""
-    end = "y2" if rows and "y2" in rows[0] else "x2"
-    mark = {"type": "rule", "color": svg.MUTED, "strokeWidth": 1.3, "opacity": 1}
-    return svg.layer(rows, mark, x=x, y=y, **{end: svg.until(end)})
 
 
 def strip_unit(analysis: Analysis, size: int) -> str:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import escape
 
 from vnuma.domain.study.order import columns
-from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import NumaNode
 from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.arm_topologies import ArmTopology
-from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.model import LoadedRun, mapping
 from vnuma.store.rows import Outcome, Vm
 from vnuma.words.plain_text import counted, gigabytes, listed
 
@@ -38,8 +36,12 @@ def drawing(arm: ArmTopology, *, key: str) -> Figure:
     texts = "".join(f'<text x="0" y="{_ROW * i + 15}">{name}</text>' for i, (name, _) in enumerate(rows))
     title = f"Topology of arm {arm.arm}"
     words = (
-        f"{_sockets_words(shape)}; "
-        f"vNUMA nodes predicted {arm.predicted_words}, by vmware.log {arm.log_words}, seen by the guest "
+        f"{counted(shape.sockets, 'socket')} of {counted(shape.cores_per_socket, 'core')}"
+        if shape
+        else "sockets chosen by ESXi, not known"
+    )
+    words += (
+        f"; vNUMA nodes predicted {arm.predicted_words}, by vmware.log {arm.log_words}, seen by the guest "
         f"{arm.seen_words}; SQL CPU nodes {arm.sql_words}."
     )
     width, height = _LEFT + _SPAN + 2, _ROW * len(rows)
@@ -48,12 +50,6 @@ def drawing(arm: ArmTopology, *, key: str) -> Figure:
         f"{texts}{''.join(boxes for _, boxes in rows)}</svg>"
     )
     return Figure(inline(svg, key, title, words), title, words)
-
-
-def _sockets_words(shape: Topology | None) -> str:
-    if shape is None:
-        return "sockets chosen by ESXi, not known"
-    return f"{counted(shape.sockets, 'socket')} of {counted(shape.cores_per_socket, 'core')}"
 
 
 def _boxes(sizes: Sequence[int], vcpus: int, row: int, kind: str) -> str:
@@ -112,8 +108,8 @@ def host_map(loaded: LoadedRun, vm: Vm) -> HostMap | None:
     order = list(dict.fromkeys(arm for arm, _ in columns(loaded.study)))
     pinned: dict[tuple[int, ...], dict[str, None]] = defaultdict(dict)
     for attempt in loaded.attempts_of(vm, Outcome.VALID):
-        settings = _settings(attempt.effective)
-        if settings is not None:
+        settings = mapping(attempt.effective).get("vsphere")  # the read-back after the boot
+        if isinstance(settings, Mapping):
             pinned[tuple(sorted(settings.get("cpuAffinity") or ()))][attempt.arm] = None
     return HostMap(
         str(host.get("name", vm.esxi_host)),
@@ -169,9 +165,3 @@ def _words(found: HostMap, cpus: Sequence[int], arms: Sequence[str]) -> str:
         f"{inside} on node {node.id}" for node in found.nodes if (inside := len(set(node.cpus) & set(cpus)))
     ]
     return f"{nodes}; {listed(arms)} pinned to {counted(len(cpus), 'logical CPU')} (filled): {listed(on)}."
-
-
-def _settings(effective: object) -> Mapping[str, Any] | None:
-    """vSphere's read-back after the boot; None if it was not stored."""
-    found = effective.get("vsphere") if isinstance(effective, dict) else None
-    return found if isinstance(found, dict) else None

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from pydantic import Field
 
 from vnuma.report.export.parts import Part
-from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.model import LoadedRun, mapping
 from vnuma.store.rows import Attempt, Vm
 
 AnyPart = TypeVar("AnyPart", bound=Part)
@@ -119,7 +119,7 @@ class LogPart(Part):
         """The stored part about the log, if any."""
         if not isinstance(stored, Mapping):
             return None
-        return cls.model_validate({**stored, "stored": _pairs(_mapping(stored.get("stored")))})
+        return cls.model_validate({**stored, "stored": _pairs(mapping(stored.get("stored")))})
 
 
 class BootPart(Part):
@@ -146,9 +146,9 @@ class BootPart(Part):
         return cls.like(
             attempt,
             attempt=attempt.number,
-            intended=_known(IntendedPart, _mapping(attempt.intended)),
+            intended=_known(IntendedPart, mapping(attempt.intended)),
             predicted=_stored(PredictedPart, attempt.predicted),
-            vsphere=VspherePart.of(_mapping(effective.get("vsphere"))),
+            vsphere=VspherePart.of(mapping(effective.get("vsphere"))),
             guest=_stored(GuestPart, effective.get("guest")),
             errorlog=_stored(StartPart, effective.get("errorlog")),
             log=LogPart.of(effective.get("log")),
@@ -186,7 +186,3 @@ def _stored(part: type[AnyPart], document: object) -> AnyPart | None:
 def _known(part: type[AnyPart], document: Mapping[str, Any]) -> AnyPart:
     """The document's values; null for missing ones."""
     return part.model_validate({name: document.get(name) for name in part.model_fields})
-
-
-def _mapping(document: object) -> Mapping[str, Any]:
-    return document if isinstance(document, Mapping) else {}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from vnuma.analysis.checks import AaCheck, Drift
+from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
+from vnuma.analysis.rank import RankEstimate
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.verdict import Label
 
@@ -32,19 +34,7 @@ class Part(BaseModel):
         return cls(**(nulls | {"reason": check.reason}))
 
 
-class Bounded(Protocol):
-    """An interval, or an estimate that has one."""
-
-    @property
-    def low(self) -> float | None:
-        """The lower limit; None: unknown."""
-
-    @property
-    def high(self) -> float | None:
-        """The upper limit; None: unknown."""
-
-
-def _limits(of: Bounded | Sequence[float] | None) -> Sequence[float] | None:
+def _limits(of: Interval | RankEstimate | Growth | Sequence[float] | None) -> Sequence[float] | None:
     if of is None or isinstance(of, Sequence):
         return of
     return None if of.low is None or of.high is None else (of.low, of.high)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vnuma.domain.topology.topology import Topology
-from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.model import LoadedRun, mapping
 from vnuma.store.rows import Attempt, CellState, Outcome, Vm
 from vnuma.words.plain_text import counted, listed
 
@@ -101,8 +101,9 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
     arm = loaded.study.arm(label)
     valid = [item for item in loaded.attempts_of(vm, Outcome.VALID) if item.arm == label]
     mine = [cell for cell in loaded.due_cells(vm) if cell.arm == label]
-    predicted = _latest([item.predicted for item in loaded.attempts_of(vm) if item.arm == label])
-    guests = [guest for guest in (_guest(item) for item in valid) if guest]
+    tried = [item.predicted for item in loaded.attempts_of(vm) if item.arm == label]
+    predicted: Mapping[str, Any] = next((item for item in reversed(tried) if isinstance(item, Mapping)), {})
+    guests = [guest for item in valid if (guest := mapping(mapping(item.effective).get("guest")))]
     last = guests[-1] if guests else {}
     logs = [log for log in (_log(item) for item in valid) if log]
     last_log = logs[-1] if logs else {}
@@ -128,7 +129,7 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
         planned=len(mine),
         pages=tuple(
             max(kilobytes) / sum(kilobytes)
-            for kilobytes in (list(_document(pages.get(item.id)).values()) for item in valid)
+            for kilobytes in (list(mapping(pages.get(item.id)).values()) for item in valid)
             if sum(kilobytes) > 0
         ),
         not_evaluated=_texts(valid, "not_evaluated"),
@@ -136,34 +137,29 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
     )
 
 
-def _chosen(guest: dict[str, Any]) -> Topology | None:
+def _chosen(guest: Mapping[str, Any]) -> Topology | None:
     """The sockets seen in the guest; None if its SQL Server does not show them."""
     sockets, cores = guest.get("sockets"), guest.get("cores_per_socket")
     return Topology(int(sockets), int(cores)) if sockets and cores else None
 
 
-def _guest(attempt: Attempt) -> dict[str, Any]:
-    guest = _document(attempt.effective).get("guest")
-    return guest if isinstance(guest, dict) else {}
-
-
-def _log(attempt: Attempt) -> dict[str, Any]:
+def _log(attempt: Attempt) -> Mapping[str, Any]:
     """The boot's log if it is evidence of that boot."""
-    log = _document(_document(attempt.effective).get("log"))
+    log = mapping(mapping(attempt.effective).get("log"))
     return log if log and log.get("not_evaluated") is None else {}
 
 
-def _log_words(log: dict[str, Any]) -> str:
+def _log_words(log: Mapping[str, Any]) -> str:
     domains = log.get("physical_domains")
     return f"{log.get('vnuma_nodes')}" + (f", {counted(domains, 'part')} on the host" if domains else "")
 
 
 def _texts(attempts: Sequence[Attempt], key: str) -> tuple[str, ...]:
     """The distinct texts of the boots."""
-    return tuple(dict.fromkeys(text for item in attempts for text in _document(item.effective).get(key, ())))
+    return tuple(dict.fromkeys(text for item in attempts for text in mapping(item.effective).get(key, ())))
 
 
-def _sizes(guest: dict[str, Any], group: str) -> tuple[int, ...]:
+def _sizes(guest: Mapping[str, Any], group: str) -> tuple[int, ...]:
     """vCPUs in each of SQL Server's nodes, grouped by memory node or by CPU node."""
     sizes: Counter[int] = Counter()
     for node in guest.get("nodes", ()):
@@ -173,17 +169,9 @@ def _sizes(guest: dict[str, Any], group: str) -> tuple[int, ...]:
 
 def _read_back(attempt: Attempt) -> str:
     """vSphere's own sockets x cores after the change."""
-    settings = _document(attempt.effective).get("vsphere") or {}
+    settings = mapping(attempt.effective).get("vsphere") or {}
     vcpus, cores = settings.get("numCPUs"), settings.get("numCoresPerSocket")
     return str(Topology(vcpus // cores, cores)) if vcpus and cores else "not stored"
-
-
-def _latest(documents: Sequence[object]) -> dict[str, Any]:
-    return next((item for item in reversed(documents) if isinstance(item, dict)), {})
-
-
-def _document(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _counts(seen: Sequence[tuple[int, int]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.guest import guest_of, guest_pairs
-from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.model import LoadedRun, mapping
 from vnuma.report.model.trust import plan_check
 from vnuma.store.facts import CLIENT
 from vnuma.store.rows import Outcome, Vm
@@ -139,7 +139,7 @@ def _time_of_a_cell(loaded: LoadedRun, vm: Vm) -> Pairs:
     """Where the time goes: the median of each stage over the valid cells."""
     spent: dict[str, list[float]] = {}
     for attempt in loaded.attempts_of(vm, Outcome.VALID):
-        for stage, seconds in (attempt.timings if isinstance(attempt.timings, Mapping) else {}).items():
+        for stage, seconds in mapping(attempt.timings).items():
             if stage != "claim":
                 spent.setdefault(stage, []).append(seconds)
     return [
@@ -164,8 +164,7 @@ def _dataset(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 def _client(loaded: LoadedRun, vm: Vm) -> Pairs:
     """The node that called the VM's SQL Server, if it was not the controller."""
-    usual = loaded.run.driver if isinstance(loaded.run.driver, Mapping) else {}
-    driver = loaded.vm_facts(vm, CLIENT) or usual
+    driver = loaded.vm_facts(vm, CLIENT) or mapping(loaded.run.driver)
     return [
         *([("Called from", f"site {vm.node}")] if vm.node else []),
         ("ODBC driver", shown(driver.get("name"))),

@@ -82,26 +82,19 @@ class FormExecutions:
         return "; ".join(parts)
 
 
-class ExecutionTotals:
-    """Collected while the samples stream by; each distinct document of a batch is read once."""
+def add_executions(found: dict[tuple[str, str], FormExecutions], batch: TimedBatch) -> None:
+    """Add a batch to what is known by VM and form; samples of older versions have no documents.
 
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], FormExecutions] = {}
-
-    def add(self, batch: TimedBatch) -> None:
-        """Add a batch; samples of older versions have no documents."""
-        alike = Counter(
-            (sample.vm, sample.form, text)
-            for sample, text in zip(batch.samples, batch.executions, strict=True)
-            if text is not None
-        )
-        documents = json.loads(f"[{','.join(text for _, _, text in alike)}]")
-        for ((vm, form, _), times), known in zip(alike.items(), documents, strict=True):
-            self._found.setdefault((vm, form), FormExecutions(vm, form)).add(known, times)
-
-    def forms(self) -> tuple[FormExecutions, ...]:
-        """Every form of every VM with known executions."""
-        return tuple(self._found.values())
+    Each distinct document of the batch is read once.
+    """
+    alike = Counter(
+        (sample.vm, sample.form, text)
+        for sample, text in zip(batch.samples, batch.executions, strict=True)
+        if text is not None
+    )
+    documents = json.loads(f"[{','.join(text for _, _, text in alike)}]")
+    for ((vm, form, _), times), known in zip(alike.items(), documents, strict=True):
+        found.setdefault((vm, form), FormExecutions(vm, form)).add(known, times)
 
 
 def _tallied(counter: Counter[int]) -> str:

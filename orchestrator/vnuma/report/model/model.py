@@ -17,13 +17,7 @@ from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError, StoreError
-from vnuma.report.model.executions import (
-    ExecutionTotals,
-    FormExecutions,
-    WaitShare,
-    WaitTotals,
-    read_again,
-)
+from vnuma.report.model.executions import FormExecutions, WaitShare, WaitTotals, add_executions, read_again
 from vnuma.store import attempts, facts, leases, runs
 from vnuma.store.cells import cells_of_run, used_up_cells
 from vnuma.store.open import Store
@@ -148,6 +142,11 @@ class LoadedRun:
         }
 
 
+def mapping(value: object) -> Mapping[str, Any]:
+    """A stored document; empty where there is none, or it is of another kind."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def load_run(store: Store, run: str) -> LoadedRun:
     """Read a run by name, id or `latest`, and analyse it.
 
@@ -168,12 +167,12 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         machines = leases.vms_of_run(connection, row.id)
         known = facts.facts_of_run(connection, row.id)
         waits = WaitTotals()
-        executions = ExecutionTotals()
+        executions: dict[tuple[str, str], FormExecutions] = {}
         timed: list[Sample] = []
         own = study.workload.keeps_output and not any(fact.scope == runs.IMPORTED for fact in known)
         for batch in timed_batches(connection, row.id):
             waits.add(batch)
-            executions.add(batch)
+            add_executions(executions, batch)
             timed += read_again(study.workload, batch) if own else batch.samples
     names = {vm.id: vm.name for vm in machines}
     others = set(names.values()) - set(study.vms)
@@ -197,6 +196,6 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         known,
         waits.by_form(),
         waits.by_arm(),
-        executions.forms(),
+        tuple(executions.values()),
         iteration_seconds(timed, study.design.iterations),
     )

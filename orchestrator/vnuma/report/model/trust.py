@@ -21,10 +21,10 @@ from vnuma.domain.workloads.metric import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.guest import PASSES, left_out
-from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.model import LoadedRun, mapping
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Attempt, Outcome, Vm
-from vnuma.words.plain_text import counted, filled, listed
+from vnuma.words.plain_text import capitalised, counted, filled, listed
 from vnuma.words.provenance import why_no_hardware
 from vnuma.workloads.call_volume.settings import BUSIEST, OTHER_SCHEDULERS, is_saturated
 
@@ -292,8 +292,7 @@ def warnings_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[tuple
 
 
 def _busy(ready: object) -> bool:
-    quietness = ready.get("quietness") if isinstance(ready, dict) else None
-    return isinstance(quietness, dict) and quietness.get("quiet") is False
+    return mapping(mapping(ready).get("quietness")).get("quiet") is False
 
 
 StatementKind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
@@ -369,7 +368,7 @@ def _progress(loaded: LoadedRun, analysis: Analysis) -> Iterator[Statement]:
         words = f"{progress_words(loaded)}; every figure on this page will change."
         yield Statement("limits it", "The run is still going.", words)
     if analysis.ended_by:
-        words = f"{analysis.ended_by[:1].upper()}{analysis.ended_by[1:]}."
+        words = f"{capitalised(analysis.ended_by)}."
         if loaded.study.design.stop == "blocks":
             words += " Effects were not considered."
         yield Statement("holds", "It ended by its declared rule.", words)
@@ -459,7 +458,7 @@ def _a_a(loaded: LoadedRun, analysis: Analysis) -> Statement:
 
 def _control(analysis: Analysis) -> Statement:
     check = analysis.positive_control
-    words = f"{control_words(analysis)[0].upper()}{control_words(analysis)[1:]}."
+    words = f"{capitalised(control_words(analysis))}."
     if isinstance(check, ControlCheck):
         return Statement("holds" if check.passed else "alarm", "A known effect.", words)
     text = f"{words} Nothing in this run shows that it would have detected a known effect."
@@ -486,7 +485,7 @@ def _sentinel(analysis: Analysis) -> Statement:
     watched, what = analysis.sentinel, "The host itself (sentinel)."
     if not isinstance(watched, Drift):
         kind: StatementKind = "not run" if watched == NOT_RUN else "not evaluated"
-        return Statement(kind, what, f"{watched.reason[:1].upper()}{watched.reason[1:]}.")
+        return Statement(kind, what, f"{capitalised(watched.reason)}.")
     kind = _alarming(watched)
     what = "The host drifted (sentinel)." if kind == "limits it" else what
     return Statement(kind, what, drift_words(watched))
@@ -496,7 +495,7 @@ def _contention(loaded: LoadedRun, vm: Vm) -> Statement:
     """Whether other work on the host took processor time."""
     found, what = contention(loaded, vm), "Processor time on the host."
     if isinstance(found, str):
-        return Statement("not evaluated", what, f"{found[:1].upper()}{found[1:]}.")
+        return Statement("not evaluated", what, f"{capitalised(found)}.")
     if found.contended:
         return Statement("limits it", "The VM waited for the host's processors.", f"{found.words}.")
     return Statement("no alarm", what, f"{found.words}.")
@@ -528,8 +527,7 @@ def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
 
 def _restored(vm: Vm) -> Statement:
     """Whether the VM is as it was before the run."""
-    detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
-    words = str(detail.get("words") or "")
+    words = str(mapping(vm.restore_detail).get("words") or "")
     first = words.splitlines()[0] if words else ""
     if vm.restored_at is not None:
         when = f"{vm.restored_at:%Y-%m-%d %H:%M} UTC"

@@ -28,7 +28,7 @@ from vnuma.domain.workloads.metric import none_valid, plural
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import CellState, Outcome
 from vnuma.words.percent import percent_text
-from vnuma.words.plain_text import counted, listed
+from vnuma.words.plain_text import capitalised, counted, listed
 
 ORDER_WORDS: Mapping[Order, str] = {
     "randomised": "in random order",
@@ -40,7 +40,7 @@ ORDER_WORDS: Mapping[Order, str] = {
 
 def named(measure: Measure) -> str:
     """A measure at the beginning of a sentence: "Elapsed time"."""
-    return f"{measure.name[:1].upper()}{measure.name[1:]}"
+    return capitalised(measure.name)
 
 
 def direction(measure: Measure) -> str:
@@ -305,7 +305,7 @@ def drift_words(drift: Drift | NotEvaluated) -> str:
     within = _slope(
         "figures moved by {} from cell to cell within blocks", drift.within_blocks, "trend within blocks"
     )
-    return f"{between[0].upper()}{between[1:]}; {within}."
+    return f"{capitalised(between)}; {within}."
 
 
 def _slope(text: str, slope: Slope | NotEvaluated, name: str) -> str:
