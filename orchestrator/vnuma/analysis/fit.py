@@ -50,15 +50,10 @@ class Fit:
     def contrast(self, weights: Mapping[str, float]) -> tuple[float, float]:
         """A weighted sum of columns: its estimate, and its variance divided by the residual variance."""
         w = np.array([weights.get(label, 0.0) for label in self.grid.labels])
-        return float(w @ self.effects), float(w @ self.variance @ w) + self.uneven(w @ self._place_effects)
-
-    def uneven(self, difference: FloatArray) -> float:
-        """The variance that a contrast adds for unequal covariate means, in variances of a cell."""
-        return 0.0 if self.places is None else float(difference @ self.places.information @ difference)
-
-    @property
-    def _place_effects(self) -> FloatArray:
-        return np.zeros((len(self.grid.labels), 0)) if self.places is None else self.places.effects
+        variance = float(w @ self.variance @ w)
+        if self.places is not None:
+            variance += self.places.uneven(w @ self.places.effects)
+        return float(w @ self.effects), variance
 
     @property
     def unadjusted(self) -> Fit:
@@ -80,6 +75,10 @@ class Places:
     effects: FloatArray
     information: FloatArray
     rank: int
+
+    def uneven(self, difference: FloatArray) -> float:
+        """The variance that a contrast adds for unequal covariate means, in variances of a cell."""
+        return float(difference @ self.information @ difference)
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def uneven(full: Fit, label: str, reference: Sequence[str]) -> float:
         return 0.0
     raw, x = full.places.raw, full.places.raw.x
     differ = [_against(raw.of(x[..., term]), label, reference)[0] for term in range(x.shape[2])]
-    return full.uneven(np.array(differ))
+    return full.places.uneven(np.array(differ))
 
 
 def _against(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, float]:

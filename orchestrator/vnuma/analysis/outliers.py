@@ -51,11 +51,8 @@ class Bimodality:
 
 def odd_cells(full: Fit) -> tuple[OddCell, ...]:
     """Cells with |R| > 4 x 1.4826 median|R| sqrt(Bk/df); falsely in 0.1 to 0.3% of studies."""
-    residuals = full.residuals[~np.isnan(full.residuals)]
-    if full.df < 1:
-        return ()
-    limit = float(odd_limit(np.abs(residuals)[None, :], full.df)[0])
-    if limit < 1e-12:
+    limit = _limit(full)
+    if limit is None or limit < 1e-12:
         return ()
     part = residual_part(*full.grid.y.shape)
     return tuple(
@@ -83,10 +80,14 @@ def residual_part(blocks: int, columns: int) -> float:
 
 def noticeable(full: Fit) -> float | None:
     """The smallest shift of one cell (ln scale) that makes it odd; None if unknown."""
-    residuals = full.residuals[~np.isnan(full.residuals)]
-    if full.df < 1:
-        return None
-    return float(odd_limit(np.abs(residuals)[None, :], full.df)[0]) / residual_part(*full.grid.y.shape)
+    limit = _limit(full)
+    return None if limit is None else limit / residual_part(*full.grid.y.shape)
+
+
+def _limit(full: Fit) -> float | None:
+    """Beyond which a residual is odd; None without degrees of freedom."""
+    sizes = np.abs(full.residuals[~np.isnan(full.residuals)])
+    return float(odd_limit(sizes[None, :], full.df)[0]) if full.df > 0 else None
 
 
 def share_limit(seen: int, boots: int) -> float:

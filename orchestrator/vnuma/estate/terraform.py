@@ -68,14 +68,9 @@ class _Instance:
     """The values before the plan; empty for a new VM, and without changes."""
 
     @property
-    def copied(self) -> bool:
-        """Whether it is cloned from a template or an OVF, whose settings it inherits."""
-        return bool(self.values.get("clone") or self.values.get("ovf_deploy"))
-
-    @property
     def from_scratch(self) -> bool:
-        """Whether it is a new VM with only the code's settings."""
-        return self.created and not self.copied
+        """Whether it is a new VM with only the code's settings, not those of a template or an OVF."""
+        return self.created and not (self.values.get("clone") or self.values.get("ovf_deploy"))
 
     def why_not(self, name: str) -> str:
         """Why an attribute's value cannot be read; empty if it can."""

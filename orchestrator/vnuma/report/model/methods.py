@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 
 from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT, NOT_RUN
 from vnuma.analysis.fit import Place
@@ -13,7 +12,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up, plans_sentence, split_sentence
 from vnuma.domain.study.study import Design, Study
 from vnuma.domain.workloads.metric import Replicate, plural
-from vnuma.report.model.guest import PASSES, guest_of, guest_words, left_out, readers_words
+from vnuma.report.model.guest import PASSES, guest_notes, guest_of, guest_words, left_out
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, direction, named
 from vnuma.store.rows import CellState, Outcome, Vm
@@ -108,7 +107,8 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         f"A cell ran {_ran(study)}{_maxdop(study)}, with "
         f"{counted(design.warmups, 'discarded warm-up')} and {counted(design.iterations, 'timed iteration')}"
         f"{_clocked(analysis)}",
-        *_guest(loaded, vm),
+        *loaded.study.workload.steps(),
+        *guest_notes(loaded, vm),
         _controls_text(loaded, analysis),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
         f"replication is the {study.replicate}, not the iteration.",
@@ -132,15 +132,6 @@ def _maxdop(study: Study) -> str:
         return ""
     hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
     return f", {hints[0]}" if len(hints) == 1 else f", {listed(hints, 'or')} by arm"
-
-
-def _guest(loaded: LoadedRun, vm: Vm) -> Iterator[str]:
-    """What was done in the guest besides measuring, and the arms that it cannot have."""
-    yield from loaded.study.workload.steps()
-    if readers := readers_words(loaded, vm):
-        yield f"Readers at once: {readers}."
-    for label, why in left_out(loaded, vm).items():
-        yield f"Arm {label} was left out: {why}"
 
 
 def _clocked(analysis: Analysis) -> str:
