@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.estate.build import check, estate_of, rules_in, saved
+from tests.estate.sources import TOOLS
 from tests.estate.workbooks import export, write
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
@@ -119,10 +120,6 @@ def test_options_that_exclude_each_other_are_refused(options: tuple[str, ...], w
     assert (refused.code, words in " ".join(refused.err.split())) == (2, True), refused.err
 
 
-TOOLS = (
-    "familyName='Windows' buildNumber='14393' "
-    "prettyName='Windows Server 2016 Standard, 64-bit (Build 14393.1)'"
-)
 SCREEN = """NUMA   /MB: 98304 (59527), 98304 (60520)
     GID NAME   NHN NMIG      NRMEM      NLMEM N%L
 2404272 sql16    0    1   20000.00   45536.00  69

@@ -109,7 +109,9 @@ def _fill(store: Store, loaded: LoadedRun, folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8", newline="")
     write_samples(store, loaded, folder)
     _tables(loaded, folder / "tables")
-    _charts(loaded, folder / "charts")
+    (folder / "charts").mkdir()
+    for picture in pictures(loaded):
+        picture.write(folder / "charts")
 
 
 def _facts(store: Store, loaded: LoadedRun) -> str:
@@ -146,12 +148,6 @@ def named_tables(loaded: LoadedRun) -> Iterator[tuple[str, GridTable]]:
             yield plain(f"{vm}-{name}"), table
         for number, table in enumerate(waits_grids(loaded, vm), start=1):
             yield plain(f"{vm}-waits-{number}"), table
-
-
-def _charts(loaded: LoadedRun, folder: Path) -> None:
-    folder.mkdir()
-    for picture in pictures(loaded):
-        picture.write(folder)
 
 
 def _methods(loaded: LoadedRun) -> str:

@@ -400,7 +400,9 @@ def _pair(found: Comparison, pair: Pair, condition: Condition | None) -> Iterato
     yield f"Differs     {other or 'in nothing else that is known'}", " " * 12
     longest = max(len(change.arm) for change in pair.changes)
     for change in pair.changes:
-        words = gap_words(change.gap, condition)
+        words = "the reference"
+        if change.gap:
+            words = f"relative to the reference {judged_words(change.gap, condition)}"
         own = f"own figures {estimate_words(change.own)}, n = {change.before} and {change.after}"
         yield f"{change.arm:<{longest}}  {words}; {own}", " " * (longest + 2)
 
@@ -431,13 +433,6 @@ def what_words(found: Comparison, pair: Pair) -> str:
         f"form {first.study.workload.forms[0]}, "
         f"{direction(measure)}"
     )
-
-
-def gap_words(gap: Verdict | None, condition: Condition | None) -> str:
-    """An arm's gap to the reference, and the condition's result."""
-    if gap is None:
-        return "the reference"
-    return f"relative to the reference {judged_words(gap, condition)}"
 
 
 def judged_words(verdict: Verdict, condition: Condition | None) -> str:

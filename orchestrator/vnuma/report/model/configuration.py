@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vnuma.report.model.executions import of_vm
 from vnuma.report.model.guest import guest_of, guest_pairs
 from vnuma.report.model.model import LoadedRun, mapping
 from vnuma.report.model.trust import plan_check
@@ -126,7 +125,7 @@ def _server(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 def _executions(loaded: LoadedRun, vm: Vm) -> Pairs:
     """How the timed iterations ran, by form; unknown for a run of an older version."""
-    known = {item.form: item.words for item in of_vm(loaded.executions, vm.name)}
+    known = {item.form: item.words for item in loaded.executions if item.vm == vm.name}
     waited = {item.form: item.words for item in loaded.waits if item.vm == vm.name}
     forms = loaded.study.workload.forms
     return [

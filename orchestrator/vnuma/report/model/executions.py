@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,11 +102,6 @@ def _tallied(counter: Counter[int]) -> str:
     if len(counter) == 1:
         return str(next(iter(counter)))
     return ", ".join(f"{value} ({times} times)" for value, times in sorted(counter.items()))
-
-
-def of_vm(forms: Iterable[FormExecutions], vm: str) -> list[FormExecutions]:
-    """Those of one VM."""
-    return [item for item in forms if item.vm == vm]
 
 
 _TOP_WAITS = 5

@@ -47,7 +47,8 @@ class Curve:
     def words(self) -> str:
         """One sentence."""
         peak = f"peaks at {sized(self.found.peak, self.over)}"
-        text = f"{self.form}, over {self.over}, {self.at}: {peak} ({self._rate(self.found.peak_rate)})"
+        rate = f"{amount(self.found.peak_rate, self.unit)} {self.unit}"
+        text = f"{self.form}, over {self.over}, {self.at}: {peak} ({rate})"
         others = tuple(load for load in self.found.lower if load not in self.negative)
         if self.negative:
             text += f"; negative scaling at {self._less(self.negative)}"
@@ -58,9 +59,6 @@ class Curve:
     def _less(self, loads: tuple[int, ...]) -> str:
         named = ", ".join(f"{load:,}" for load in loads)
         return f"{named} {self.over}: up to {self.found.worst_loss(loads):.0%} less"
-
-    def _rate(self, rate: float) -> str:
-        return f"{amount(rate, self.unit)} {self.unit}"
 
 
 def curves(loaded: LoadedRun, vm: str) -> list[Curve]:

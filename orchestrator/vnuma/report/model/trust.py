@@ -19,7 +19,6 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT, share_of_vcpu
 from vnuma.domain.workloads.metric import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
-from vnuma.report.model.executions import of_vm
 from vnuma.report.model.guest import PASSES, left_out
 from vnuma.report.model.model import LoadedRun, mapping
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
@@ -391,12 +390,12 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
         names = listed(sorted(spools))
         text = f"The plan reads one side of the join back from tempdb ({names}), not from the tables."
         yield Statement("limits it", "The time includes a worktable in tempdb.", text)
-    ran = next((i for i in of_vm(loaded.executions, vm.name) if i.form == analysis.form), None)
-    if ran and len(ran.plans) > 1:
-        text = (
-            f"Form {analysis.form} ran with {len(ran.plans)} plans: a difference may come from the optimiser."
-        )
-        yield Statement("limits it", "The plan changed.", text)
+    for ran in loaded.executions:
+        if (ran.vm, ran.form) == (vm.name, analysis.form) and len(ran.plans) > 1:
+            text = (
+                f"Form {ran.form} ran with {len(ran.plans)} plans: a difference may come from the optimiser."
+            )
+            yield Statement("limits it", "The plan changed.", text)
 
 
 def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
