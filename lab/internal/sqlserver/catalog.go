@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -72,16 +73,23 @@ func (db *database) option(name, otherwise string) string {
 	return otherwise
 }
 
+// schemaNamed is the schema that the name of a new object has, or dbo.
+func (db *database) schemaNamed(n tsql.Name) string {
+	name := cmp.Or(n.Qualifier(1), "dbo")
+	found := db.schemas[fold(name)]
+	if found == nil {
+		panic(tsql.Errorf(2760, n.Line, "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", name))
+	}
+	return found.name
+}
+
 func (db *database) find(schemaName, name string) *table {
 	if db.populate != nil {
 		populate := db.populate
 		db.populate = nil
 		populate(db)
 	}
-	if schemaName == "" {
-		schemaName = "dbo"
-	}
-	return db.tables[fold(schemaName+"."+name)]
+	return db.tables[fold(cmp.Or(schemaName, "dbo")+"."+name)]
 }
 
 // sortedTables lists tables by object id.

@@ -37,16 +37,8 @@ func (b *batch) locate(t *table, n tsql.Name) {
 	inst := b.s.inst
 	inst.mu.Lock()
 	defer inst.mu.Unlock()
-	db := (b.newRun()).databaseOf(n)
-	schemaName := n.Qualifier(1)
-	if schemaName == "" {
-		schemaName = "dbo"
-	}
-	found := db.schemas[fold(schemaName)]
-	if found == nil {
-		panic(tsql.Errorf(2760, n.Line, "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", schemaName))
-	}
-	t.db, t.schema = db, found.name
+	t.db = b.newRun().databaseOf(n)
+	t.schema = t.db.schemaNamed(n)
 }
 
 // newTable builds a table from its definition.

@@ -11,8 +11,8 @@ func init() {
 	addView("sys.resource_governor_configuration", "", "classifier_function_id int, is_enabled bit", governorConfiguration)
 	addView("sys.dm_resource_governor_configuration", "", "classifier_function_id int, is_reconfiguration_pending bit", governorInUse)
 	pools := `pool_id int, name sysname, min_cpu_percent int, max_cpu_percent int, min_memory_percent int, max_memory_percent int`
-	addView("sys.resource_governor_resource_pools", "", pools, func(v *viewContext) []viewRow { return poolRows(v.inst().governor.stored()) })
-	addView("sys.dm_resource_governor_resource_pools", "", pools, func(v *viewContext) []viewRow { return poolRows(v.inst().governor.inUse) })
+	addView("sys.resource_governor_resource_pools", "", pools, func(v *viewContext) { poolRows(v, v.inst().governor.stored()) })
+	addView("sys.dm_resource_governor_resource_pools", "", pools, func(v *viewContext) { poolRows(v, v.inst().governor.inUse) })
 }
 
 // governor is the Resource Governor: pools as they are stored, and as they are in use since the last RECONFIGURE.
@@ -128,21 +128,19 @@ func textArgument(args []argument, n int) string {
 	return text
 }
 
-func governorConfiguration(v *viewContext) []viewRow {
-	return []viewRow{{"classifier_function_id": 0, "is_enabled": v.inst().governor.enabled}}
+func governorConfiguration(v *viewContext) {
+	v.add(viewRow{"classifier_function_id": 0, "is_enabled": v.inst().governor.enabled})
 }
 
-func governorInUse(v *viewContext) []viewRow {
+func governorInUse(v *viewContext) {
 	g := v.inst().governor
 	pending := g.enabled && !slices.Equal(g.inUse, g.stored()) || !g.enabled && len(g.own) > 0
-	return []viewRow{{"classifier_function_id": 0, "is_reconfiguration_pending": pending}}
+	v.add(viewRow{"classifier_function_id": 0, "is_reconfiguration_pending": pending})
 }
 
-func poolRows(pools []pool) []viewRow {
-	var out []viewRow
+func poolRows(v *viewContext, pools []pool) {
 	for _, p := range pools {
-		out = append(out, viewRow{"pool_id": p.id, "name": p.name, "min_cpu_percent": 0, "max_cpu_percent": 100,
+		v.add(viewRow{"pool_id": p.id, "name": p.name, "min_cpu_percent": 0, "max_cpu_percent": 100,
 			"min_memory_percent": p.minMemory, "max_memory_percent": p.maxMemory})
 	}
-	return out
 }

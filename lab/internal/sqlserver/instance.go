@@ -9,9 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
+	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -230,40 +229,20 @@ func (i *Instance) NodePorts() []int { return i.extra }
 
 // keepPorts reserves further free ports, for use in a TcpPort setting.
 func (i *Instance) keepPorts() error {
-	host, _, err := net.SplitHostPort(i.address)
-	if err != nil {
-		return err
-	}
 	for range i.config.NodePorts {
-		address, err := ports.Reserve(net.JoinHostPort(host, "0"))
+		address, err := ports.Reserve(netip.AddrPortFrom(i.listens().Addr(), 0).String())
 		if err != nil {
 			return fmt.Errorf("reserving a port for SQL Server: %w", err)
 		}
-		_, port, err := net.SplitHostPort(address)
-		if err != nil {
-			return err
-		}
-		number, err := strconv.Atoi(port)
-		if err != nil {
-			return err
-		}
-		i.extra = append(i.extra, number)
+		i.extra = append(i.extra, int(netip.MustParseAddrPort(address).Port()))
 	}
 	return nil
 }
 
-// port is the number of the port that the instance listens on.
-func (i *Instance) port() int64 {
-	_, port, err := net.SplitHostPort(i.address)
-	if err != nil { // the address comes from a listener
-		panic(err)
-	}
-	n, err := strconv.ParseInt(port, 10, 32)
-	if err != nil {
-		panic(err)
-	}
-	return n
-}
+// listens is where the instance listens: the address comes from a listener.
+func (i *Instance) listens() netip.AddrPort { return netip.MustParseAddrPort(i.address) }
+
+func (i *Instance) port() int { return int(i.listens().Port()) }
 
 func (i *Instance) serverName() string {
 	return strings.ToUpper(i.boot.VM)
@@ -361,20 +340,16 @@ func (i *Instance) addUsed() {
 	}
 }
 
-func replicaStates(v *viewContext) []viewRow {
-	var out []viewRow
+func replicaStates(v *viewContext) {
 	for _, name := range v.inst().config.Use.AvailabilityGroup {
-		out = append(out, viewRow{"database_id": v.inst().lookup(name).id, "group_id": usedID, "is_local": true})
+		v.add(viewRow{"database_id": v.inst().lookup(name).id, "group_id": usedID, "is_local": true})
 	}
-	return out
 }
 
-func shippedDatabases(v *viewContext) []viewRow {
-	var out []viewRow
+func shippedDatabases(v *viewContext) {
 	for _, name := range v.inst().config.Use.LogShipped {
-		out = append(out, viewRow{"primary_id": usedID, "primary_database": name})
+		v.add(viewRow{"primary_id": usedID, "primary_database": name})
 	}
-	return out
 }
 
 // usedID is a placeholder for the identifier of a group or a shipped database.

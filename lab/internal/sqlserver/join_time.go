@@ -7,13 +7,11 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// modelledTime is the cost model's time of a cross join of stored tables or of a large scan, after waiting for as
-// long if the lab simulates in real time; nil for any other statement.
+// modelledTime is the cost model's time of a cross join of stored tables or of a large scan, after waiting for it; nil for
+// any other statement.
 func (b *batch) modelledTime(p plan, form cost.Form, passed time.Duration) *cost.Timing {
 	if scan, over := largeScanOf(p); scan != nil {
-		timing := b.s.inst.scanTime(scan, over)
-		b.s.inst.pace(time.Duration(timing.Elapsed)*time.Millisecond-passed, b.ctx.Done())
-		return &timing
+		return b.paced(b.s.inst.scanTime(scan, over), passed)
 	}
 	cross, aggregated := storedProduct(p)
 	if cross == nil {
@@ -26,8 +24,21 @@ func (b *batch) modelledTime(p plan, form cost.Form, passed time.Duration) *cost
 	if form == cost.Client {
 		b.s.waitForClient(timing, cross.outerRows*cross.innerRows)
 	}
+	return b.paced(timing, passed)
+}
+
+// paced waits for what is left of a modelled time, if the lab simulates in real time.
+func (b *batch) paced(timing cost.Timing, passed time.Duration) *cost.Timing {
 	b.s.inst.pace(time.Duration(timing.Elapsed)*time.Millisecond-passed, b.ctx.Done())
 	return &timing
+}
+
+// slowed is a modelled time with this boot's fault. The caller holds mu.
+func (i *Instance) slowed(t cost.Timing) cost.Timing {
+	if slow := i.boot.Faults.SlowFactor; slow > 0 {
+		return t.Scaled(slow)
+	}
+	return t
 }
 
 // storedProduct finds the cross product of stored tables below a plan, and whether it is aggregated.
@@ -100,11 +111,7 @@ func (i *Instance) crossJoin(form cost.Form, outer, inner int64) cost.Timing {
 	defer i.mu.Unlock()
 	run := i.nextRun()
 	run.Outer, run.Inner, run.Form = outer, inner, form
-	t := i.config.Cost.CrossJoin(run)
-	if slow := i.boot.Faults.SlowFactor; slow > 0 {
-		t = t.Scaled(slow)
-	}
-	return t
+	return i.slowed(i.config.Cost.CrossJoin(run))
 }
 
 // nextRun identifies one more execution on this boot for the cost model. The caller holds i.mu.
@@ -159,11 +166,7 @@ func largeScanOf(p plan) (*scanPlan, *aggregatePlan) {
 func (i *Instance) scanTime(scan *scanPlan, over *aggregatePlan) cost.Timing {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	t := i.config.Cost.Scan(cost.Scan{Rows: int64(scan.rows.rows), Bytes: scan.bytes(), Dense: over.readsWide(), Run: i.nextRun()})
-	if slow := i.boot.Faults.SlowFactor; slow > 0 {
-		t = t.Scaled(slow)
-	}
-	return t
+	return i.slowed(i.config.Cost.Scan(cost.Scan{Rows: int64(scan.rows.rows), Bytes: scan.bytes(), Dense: over.readsWide(), Run: i.nextRun()}))
 }
 
 // bytes is the size of the table's rows by their declared widths; columns without a limit count as zero.

@@ -46,10 +46,7 @@ func (i *Instance) listen() ([]net.Listener, error) {
 		return nil, err
 	}
 	i.ports = ports
-	host, _, err := net.SplitHostPort(i.address)
-	if err != nil {
-		return nil, err
-	}
+	host := i.listens().Addr().String()
 	var all []net.Listener
 	for _, port := range ports {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port.number)))
@@ -68,7 +65,7 @@ func (i *Instance) listen() ([]net.Listener, error) {
 // The caller holds mu.
 func (i *Instance) assign(s *Session) {
 	nodes := len(i.topology.nodes)
-	s.node, s.port = s.id%nodes, int(i.port())
+	s.node, s.port = s.id%nodes, i.port()
 	for n, port := range i.ports {
 		if port.number != s.login.LocalPort {
 			continue
@@ -129,7 +126,7 @@ func init() {
 
 // newRegistry is what setup writes for an instance with one fixed port.
 func (i *Instance) newRegistry() map[string]string {
-	port := strconv.FormatInt(i.port(), 10)
+	port := strconv.Itoa(i.port())
 	out := map[string]string{tcpPort: port, dynamicPort: "", listenAll: "1"}
 	if i.config.DynamicPort {
 		out[tcpPort], out[dynamicPort] = "", port
@@ -147,17 +144,15 @@ var registryNames = []struct{ key, path, name string }{
 	{dynamicPort, `MSSQLServer\SuperSocketNetLib\Tcp\IPAll`, "TcpDynamicPorts"},
 }
 
-func serverRegistry(v *viewContext) []viewRow {
+func serverRegistry(v *viewContext) {
 	i := v.inst()
 	if i.config.onLinux() {
-		return nil
+		return
 	}
 	root := `HKLM\Software\Microsoft\Microsoft SQL Server\MSSQL` + strconv.Itoa(i.version.major) + `.MSSQLSERVER\`
-	var out []viewRow
 	for _, known := range registryNames {
-		out = append(out, viewRow{"registry_key": root + known.path, "value_name": known.name, "value_data": i.registry[known.key]})
+		v.add(viewRow{"registry_key": root + known.path, "value_name": known.name, "value_data": i.registry[known.key]})
 	}
-	return out
 }
 
 // writeRegistry is xp_instance_regwrite root, key, name, type, value: read at the next start.

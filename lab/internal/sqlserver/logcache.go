@@ -38,17 +38,16 @@ var otherSpinlocks = []struct {
 	perInsert float64
 }{{"LOCK_HASH", 4200, 0.02}, {"LOGFLUSHQ", 900, 0.05}, {"SOS_OBJECT_STORE", 12_000, 0.001}, {"XDESMGR", 300, 0.4}}
 
-func spinlockStats(v *viewContext) []viewRow {
+func spinlockStats(v *viewContext) {
 	row := func(name string, spins int64) viewRow {
 		collisions := spins / spinsPerCollision
 		return viewRow{"name": name, "collisions": collisions, "spins": spins, "backoffs": collisions / collisionsPerSleep}
 	}
 	l := v.inst().logCache
-	out := []viewRow{row("LOGCACHE_ACCESS", int64(l.spins))}
+	v.add(row("LOGCACHE_ACCESS", int64(l.spins)))
 	for _, other := range otherSpinlocks {
-		out = append(out, row(other.name, other.standing+int64(other.perInsert*float64(l.inserts))))
+		v.add(row(other.name, other.standing+int64(other.perInsert*float64(l.inserts))))
 	}
-	return out
 }
 
 // logWriters are the CPUs of the log writers: one up to 2014, since 2016 one per memory node, at most four. They run

@@ -140,8 +140,7 @@ func (b *batch) pageTime(p plan, passed time.Duration) *cost.Timing {
 	if !ok {
 		return nil
 	}
-	b.s.inst.pace(time.Duration(timing.Elapsed)*time.Millisecond-passed, b.ctx.Done())
-	return &timing
+	return b.paced(timing, passed)
 }
 
 // readsWhole reports whether a plan, or one below it, groups or counts rows, and so reads whole tables.
@@ -192,11 +191,7 @@ func (i *Instance) scanned(s *Session, tables []*table) (timing cost.Timing, ok 
 		r.Streams = i.busy(node)
 	}
 	i.scans[s.stream]++
-	timing = i.config.Cost.Pages(r)
-	if slow := i.boot.Faults.SlowFactor; slow > 0 {
-		timing = timing.Scaled(slow)
-	}
-	return timing, true
+	return i.slowed(i.config.Cost.Pages(r)), true
 }
 
 // busy counts the sessions that mapped ports assigned to a memory node: each counts as one stream.

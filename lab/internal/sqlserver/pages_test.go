@@ -102,7 +102,7 @@ func cycle(t *testing.T, s *Session) (*Instance, []int) {
 
 func mapping(i *Instance) string {
 	port := func(n int) string { return strings.TrimSpace(itoa(n)) }
-	return port(int(i.port())) + "," + port(i.extra[0]) + "[0x1]," + port(i.extra[1]) + "[0x2]"
+	return port(i.port()) + "," + port(i.extra[0]) + "[0x1]," + port(i.extra[1]) + "[0x2]"
 }
 
 func itoa(n int) string {
@@ -146,7 +146,7 @@ func TestTakenPort(t *testing.T) {
 	}
 	t.Cleanup(other.Stop)
 	s.inst.Stop()
-	s.inst.registry[tcpPort] = itoa(int(s.inst.port())) + "," + itoa(int(other.port())) + "[1]"
+	s.inst.registry[tcpPort] = itoa(s.inst.port()) + "," + itoa(other.port()) + "[1]"
 	if err := s.inst.Start(boot(2, 2, 8, 2)); err == nil {
 		t.Error("it started with a port that another server has")
 	}

@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -29,14 +30,7 @@ func (b *batch) createProcedure(st *tsql.CreateProcedure) {
 	inst.mu.Lock()
 	defer inst.mu.Unlock()
 	db := r.databaseOf(st.Name)
-	p := &userProcedure{db: db, schema: "dbo", name: st.Name.Object(), def: st, work: workOf(st)}
-	if name := st.Name.Qualifier(1); name != "" {
-		found := db.schemas[fold(name)]
-		if found == nil {
-			panic(tsql.Errorf(2760, st.Line(), "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", name))
-		}
-		p.schema = found.name
-	}
+	p := &userProcedure{db: db, schema: db.schemaNamed(st.Name), name: st.Name.Object(), def: st, work: workOf(st)}
 	for _, d := range st.Parameters {
 		p.types = append(p.types, resolveType(d.Type, 1))
 	}
@@ -57,12 +51,7 @@ func (db *database) taken(schema, name string) bool {
 
 // procedure finds a user's procedure. The caller holds Instance.mu.
 func (r *run) procedure(n tsql.Name) *userProcedure {
-	db := r.databaseOf(n)
-	schema := n.Qualifier(1)
-	if schema == "" {
-		schema = "dbo"
-	}
-	if p := db.procedures[fold(schema+"."+n.Object())]; p != nil {
+	if p := r.databaseOf(n).procedures[fold(cmp.Or(n.Qualifier(1), "dbo")+"."+n.Object())]; p != nil {
 		return p
 	}
 	panic(noProcedure(strings.Join(n.Parts, ".")))
@@ -149,11 +138,9 @@ func (db *database) sortedProcedures() []*userProcedure {
 	return slices.SortedFunc(maps.Values(db.procedures), func(a, b *userProcedure) int { return a.id - b.id })
 }
 
-func procedureObjects(v *viewContext) []viewRow {
-	var out []viewRow
+func procedureObjects(v *viewContext) {
 	for _, p := range v.db.sortedProcedures() {
-		out = append(out, viewRow{"name": p.name, "object_id": p.id, "schema_id": v.db.schemas[fold(p.schema)].id, "type": "P ",
+		v.add(viewRow{"name": p.name, "object_id": p.id, "schema_id": v.db.schemas[fold(p.schema)].id, "type": "P ",
 			"type_desc": "SQL_STORED_PROCEDURE"})
 	}
-	return out
 }

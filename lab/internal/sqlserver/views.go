@@ -15,7 +15,7 @@ type view struct {
 	name  string // as shown
 	since string // first version, "" = all
 	cols  []viewColumn
-	rows  func(*viewContext) []viewRow
+	rows  func(*viewContext)
 }
 
 type viewColumn struct {
@@ -29,10 +29,11 @@ type viewRow map[string]any
 // timesKey is the number of a row's occurrences, in every row of a view or in none.
 const timesKey = "*"
 
-// viewContext is the context in which a view is read. Instance.mu is held.
+// viewContext is the context in which a view is read, and what takes its rows. Instance.mu is held.
 type viewContext struct {
 	run *run
 	db  *database
+	add func(viewRow)
 }
 
 func (v *viewContext) inst() *Instance { return v.run.inst }
@@ -41,7 +42,7 @@ func (v *viewContext) inst() *Instance { return v.run.inst }
 var views = map[string]*view{}
 
 // addView defines a view. Columns are written "name type[?][@since]", ? for nullable.
-func addView(name, since, columns string, rows func(*viewContext) []viewRow) {
+func addView(name, since, columns string, rows func(*viewContext)) {
 	v := &view{name: name[strings.LastIndexByte(name, '.')+1:], since: since, rows: rows}
 	for _, part := range strings.Split(columns, ",") {
 		v.cols = append(v.cols, parseViewColumn(name, strings.TrimSpace(part)))
@@ -74,27 +75,18 @@ func (v *view) columns(inst *Instance) []column {
 // plan reads the current rows.
 func (v *view) plan(ctx *viewContext) *rowsPlan {
 	p := &rowsPlan{cols: v.columns(ctx.inst()), run: ctx.run}
-	given := v.rows(ctx)
-	for _, values := range given {
+	ctx.add = func(values viewRow) {
 		row := make([]any, len(p.cols))
 		for i, c := range p.cols {
 			row[i] = cell(v.name, c, values[c.name])
 		}
 		p.rows = append(p.rows, row)
-	}
-	p.times = timesOf(given)
-	return p
-}
-
-// timesOf is how often each row occurs; nil if each occurs once.
-func timesOf(rows []viewRow) []int64 {
-	var out []int64
-	for _, row := range rows {
-		if times, ok := row[timesKey].(int64); ok {
-			out = append(out, times)
+		if times, ok := values[timesKey].(int64); ok {
+			p.times = append(p.times, times)
 		}
 	}
-	return out
+	v.rows(ctx)
+	return p
 }
 
 // cell converts a Go value to a value of the column's type.
@@ -124,4 +116,4 @@ func sortedViews(ver version) []*view {
 }
 
 // none is a view that exists and is empty in the lab.
-func none(*viewContext) []viewRow { return nil }
+func none(*viewContext) {}

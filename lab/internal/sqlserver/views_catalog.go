@@ -16,7 +16,7 @@ func init() {
 	addView("sys.database_files", "", `file_id int, type tinyint, type_desc nvarchar(60), name sysname, state_desc nvarchar(60),
 		size int, max_size int, growth int`, databaseFiles)
 	objects := "name sysname, object_id int, schema_id int, type char(2), type_desc nvarchar(60)"
-	addView("sys.objects", "", objects, func(v *viewContext) []viewRow { return append(userObjects(v), procedureObjects(v)...) })
+	addView("sys.objects", "", objects, ownObjects)
 	addView("sys.all_objects", "", objects, allObjects)
 	addView("sys.tables", "", objects+", is_memory_optimized bit@12.0.0, durability tinyint@12.0.0, durability_desc nvarchar(60)@12.0.0", userObjects)
 	addView("sys.all_columns", "", `object_id int, name sysname?, column_id int, max_length smallint, precision tinyint, scale tinyint,
@@ -39,52 +39,43 @@ var severities = map[int]int{
 	18401: 14, 18456: 14, 18470: 14, 18486: 14, 18487: 14, 18488: 14,
 }
 
-func listedMessages(*viewContext) []viewRow {
-	var rows []viewRow
+func listedMessages(v *viewContext) {
 	for _, number := range slices.Sorted(maps.Keys(severities)) {
-		rows = append(rows, viewRow{"message_id": number, "language_id": english, "severity": severities[number], "text": refusals[number]})
+		v.add(viewRow{"message_id": number, "language_id": english, "severity": severities[number], "text": refusals[number]})
 	}
-	return rows
 }
 
 // scopedConfigurations has only the option that rules need: DOP feedback, on by default since 2025.
-func scopedConfigurations(v *viewContext) []viewRow {
-	major := v.inst().version.major
-	if major < 16 {
-		return nil
+func scopedConfigurations(v *viewContext) {
+	if major := v.inst().version.major; major >= 16 {
+		v.add(viewRow{"configuration_id": 37, "name": "DOP_FEEDBACK", "value": boolInt(major >= 17)})
 	}
-	return []viewRow{{"configuration_id": 37, "name": "DOP_FEEDBACK", "value": boolInt(major >= 17)}}
 }
 
 var databaseStates = map[string]int{"ONLINE": 0, "RECOVERING": 2, "OFFLINE": 6}
 
-func databases(v *viewContext) []viewRow {
+func databases(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	for _, db := range i.databases {
 		recovery := db.option("RECOVERY", map[bool]string{true: "SIMPLE", false: "FULL"}[db.system() && db.name != "model"])
 		state := i.state(db)
-		out = append(out, viewRow{"name": db.name, "database_id": db.id, "state": databaseStates[state], "state_desc": state, "recovery_model_desc": recovery,
+		v.add(viewRow{"name": db.name, "database_id": db.id, "state": databaseStates[state], "state_desc": state, "recovery_model_desc": recovery,
 			"is_published": slices.Contains(i.config.Use.Published, db.name), "is_merge_published": false, "is_subscribed": false,
 			"is_distributor": false, "resource_pool_id": i.poolOf(db)})
 	}
-	return out
 }
 
-func filegroups(v *viewContext) []viewRow {
-	var out []viewRow
+func filegroups(v *viewContext) {
 	for _, g := range v.db.filegroups {
 		row := viewRow{"name": g.Name, "type": "FG", "type_desc": "ROWS_FILEGROUP"}
 		if g.MemoryOptimized {
 			row["type"], row["type_desc"] = "FX", "MEMORY_OPTIMIZED_DATA_FILEGROUP"
 		}
-		out = append(out, row)
+		v.add(row)
 	}
-	return out
 }
 
-func databaseFiles(v *viewContext) []viewRow {
-	var out []viewRow
+func databaseFiles(v *viewContext) {
 	for n, f := range v.db.files {
 		row := viewRow{"file_id": n + 1, "type": 0, "type_desc": "ROWS", "name": f.Name, "state_desc": "ONLINE", "size": cmp.Or(f.SizeKB, newFileKB) / 8,
 			"max_size": -1, "growth": 8192}
@@ -94,9 +85,8 @@ func databaseFiles(v *viewContext) []viewRow {
 		case v.db.isMemoryOptimized(f):
 			row["type"], row["type_desc"] = 2, "FILESTREAM"
 		}
-		out = append(out, row)
+		v.add(row)
 	}
-	return out
 }
 
 func (db *database) schemaID(t *table) int {
@@ -106,26 +96,29 @@ func (db *database) schemaID(t *table) int {
 	return 1
 }
 
-func userObjects(v *viewContext) []viewRow {
-	var out []viewRow
+func ownObjects(v *viewContext) {
+	userObjects(v)
+	procedureObjects(v)
+}
+
+func userObjects(v *viewContext) {
 	for _, t := range v.db.sortedTables() {
 		row := viewRow{"name": t.name, "object_id": t.id, "schema_id": v.db.schemaID(t), "type": "U ", "type_desc": "USER_TABLE",
 			"is_memory_optimized": t.memoryOptimized, "durability": 0, "durability_desc": "SCHEMA_AND_DATA"}
 		if t.schemaOnly {
 			row["durability"], row["durability_desc"] = 1, "SCHEMA_ONLY"
 		}
-		out = append(out, row)
+		v.add(row)
 	}
-	return out
 }
 
 // systemObjects is approximately how many objects a server has: enough for scripts that make rows of them.
 const systemObjects = 2400
 
-func allObjects(v *viewContext) []viewRow {
-	out := append(userObjects(v), procedureObjects(v)...)
+func allObjects(v *viewContext) {
+	ownObjects(v)
 	shipped := func(name string, id int, kind, desc string) {
-		out = append(out, viewRow{"name": name, "object_id": id, "schema_id": 4, "type": kind, "type_desc": desc})
+		v.add(viewRow{"name": name, "object_id": id, "schema_id": 4, "type": kind, "type_desc": desc})
 	}
 	known := sortedViews(v.inst().version)
 	for _, view := range known {
@@ -134,7 +127,6 @@ func allObjects(v *viewContext) []viewRow {
 	for n := len(known); n < systemObjects; n++ {
 		shipped(fmt.Sprintf("lab_system_procedure_%04d", n), -1_200_000_000-n, "P ", "SQL_STORED_PROCEDURE")
 	}
-	return out
 }
 
 func columnRow(id, place int, c column) viewRow {
@@ -153,35 +145,29 @@ func columnRow(id, place int, c column) viewRow {
 		"scale": c.typ.Scale, "is_nullable": c.nullable}
 }
 
-func allColumns(v *viewContext) []viewRow {
-	var out []viewRow
+func allColumns(v *viewContext) {
 	for _, t := range v.db.sortedTables() {
 		for n, c := range t.columns {
-			out = append(out, columnRow(t.id, n, c.column))
+			v.add(columnRow(t.id, n, c.column))
 		}
 	}
 	for _, view := range sortedViews(v.inst().version) {
 		for n, c := range view.columns(v.inst()) {
-			out = append(out, columnRow(view.id, n, c))
+			v.add(columnRow(view.id, n, c))
 		}
 	}
-	return out
 }
 
 // partitions are only those of tables' rows: index 0 is a heap, 1 a clustered index.
-func partitions(v *viewContext) []viewRow {
-	var out []viewRow
+func partitions(v *viewContext) {
 	for _, t := range v.db.sortedTables() {
-		out = append(out, viewRow{"object_id": t.id, "index_id": container(t) & 1, "hobt_id": container(t), "rows": t.count()})
+		v.add(viewRow{"object_id": t.id, "index_id": container(t) & 1, "hobt_id": container(t), "rows": t.count()})
 	}
-	return out
 }
 
-func configurations(v *viewContext) []viewRow {
-	var out []viewRow
+func configurations(v *viewContext) {
 	add := func(name string, value, least, most int64) {
-		out = append(out, viewRow{"name": name, "value": value, "minimum": least, "maximum": most, "value_in_use": value,
-			"description": name})
+		v.add(viewRow{"name": name, "value": value, "minimum": least, "maximum": most, "value_in_use": value, "description": name})
 	}
 	add("affinity mask", 0, -2147483648, 2147483647)
 	add("cost threshold for parallelism", 5, 0, 32767)
@@ -194,8 +180,8 @@ func configurations(v *viewContext) []viewRow {
 	add("max worker threads", 0, 128, 65535)
 	add("show advanced options", 1, 0, 1)
 	if inst := v.inst(); inst.version.major >= 13 {
-		add("automatic soft-NUMA disabled", boolInt(!inst.softNUMA), 0, 1)
-		out[len(out)-1]["value_in_use"] = boolInt(!inst.softNUMANow)
+		const name = "automatic soft-NUMA disabled"
+		v.add(viewRow{"name": name, "value": boolInt(!inst.softNUMA), "minimum": 0, "maximum": 1, "value_in_use": boolInt(!inst.softNUMANow),
+			"description": name})
 	}
-	return out
 }

@@ -42,16 +42,15 @@ func status(s *Session) string {
 // systemSessions are the background sessions of a small server.
 const systemSessions = 20
 
-func execSessions(v *viewContext) []viewRow {
+func execSessions(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	base := func(id int) viewRow {
 		return viewRow{"session_id": id, "login_time": i.started, "login_name": "sa", "status": "sleeping", "cpu_time": 0,
 			"total_elapsed_time": 0, "last_request_start_time": i.started, "reads": 0, "writes": 0, "is_user_process": false, "row_count": 0,
 			"language": "us_english", "database_id": 1}
 	}
 	for id := 1; id <= systemSessions; id++ {
-		out = append(out, base(id))
+		v.add(base(id))
 	}
 	for _, s := range i.sortedSessions() {
 		row := base(s.id)
@@ -64,36 +63,32 @@ func execSessions(v *viewContext) []viewRow {
 		if s == v.run.s { // what it changes without the lock, only the session itself may read
 			row["row_count"] = s.rowCount
 		}
-		out = append(out, row)
+		v.add(row)
 	}
 	for n, program := range i.config.Use.Sessions {
 		row := base(otherSession(n))
 		row["is_user_process"], row["program_name"], row["login_name"] = true, program, "somebody"
-		out = append(out, row)
+		v.add(row)
 	}
-	return out
 }
 
-func execConnections(v *viewContext) []viewRow {
+func execConnections(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	for _, s := range i.sortedSessions() {
-		out = append(out, viewRow{"session_id": s.id, "net_transport": "TCP", "auth_scheme": s.authScheme(),
+		v.add(viewRow{"session_id": s.id, "net_transport": "TCP", "auth_scheme": s.authScheme(),
 			"encrypt_option": strings.ToUpper(strconv.FormatBool(s.login.Encrypted)), "node_affinity": i.topology.nodes[s.node].memoryNode,
 			"client_net_address": "127.0.0.1", "local_net_address": s.login.LocalAddress, "local_tcp_port": s.port})
 	}
-	return out
 }
 
-func execRequests(v *viewContext) []viewRow {
+func execRequests(v *viewContext) {
 	i := v.inst()
 	row := func(id int, command, state string, scheduler int) viewRow {
 		return viewRow{"session_id": id, "start_time": i.started, "status": state, "command": command, "database_id": 1, "cpu_time": 0,
 			"total_elapsed_time": 0, "scheduler_id": scheduler, "row_count": 0, "dop": 1}
 	}
-	var out []viewRow
 	for n, w := range i.logWriters() {
-		out = append(out, row(3+n, "LOG WRITER", "background", w.scheduler))
+		v.add(row(3+n, "LOG WRITER", "background", w.scheduler))
 	}
 	usable := i.usableSchedulers()
 	for _, s := range i.sortedSessions() {
@@ -103,27 +98,24 @@ func execRequests(v *viewContext) []viewRow {
 			if s.waitType != "" {
 				r["status"], r["wait_type"] = "suspended", s.waitType
 			}
-			out = append(out, r)
+			v.add(r)
 		}
 	}
 	for n, name := range i.config.Use.Backups {
 		r := row(otherSession(len(i.config.Use.Sessions)+n), "BACKUP DATABASE", "suspended", 0)
 		r["database_id"] = i.lookup(name).id
-		out = append(out, r)
+		v.add(r)
 	}
-	return out
 }
 
-func sessionWaits(v *viewContext) []viewRow {
-	var out []viewRow
+func sessionWaits(v *viewContext) {
 	for _, s := range v.inst().sortedSessions() {
 		if s.networkWaits > 0 {
 			row := waitRow("ASYNC_NETWORK_IO", s.networkWaits, s.networkWaitMS)
 			row["session_id"] = s.id
-			out = append(out, row)
+			v.add(row)
 		}
 	}
-	return out
 }
 
 func init() {
@@ -177,15 +169,13 @@ func (i *Instance) remember(q queryStat) {
 	i.stats = append(i.stats, q)
 }
 
-func execQueryStats(v *viewContext) []viewRow {
-	var out []viewRow
+func execQueryStats(v *viewContext) {
 	for _, q := range v.inst().stats {
-		out = append(out, viewRow{"last_execution_time": q.last, "execution_count": q.count,
+		v.add(viewRow{"last_execution_time": q.last, "execution_count": q.count,
 			"total_worker_time": q.totalTiming.CPUMicros, "last_worker_time": q.lastTiming.CPUMicros,
 			"total_elapsed_time": q.totalTiming.ElapsedMicros, "last_elapsed_time": q.lastTiming.ElapsedMicros,
 			"query_hash": fromHex(q.query), "query_plan_hash": fromHex(q.plan), "last_rows": q.rows, "last_dop": q.degree, "last_grant_kb": 0})
 	}
-	return out
 }
 
 func fromHex(text string) []byte {
@@ -203,20 +193,18 @@ func init() {
 }
 
 // procedureStats has a row for each procedure that ran since the boot while its plan is cached.
-func procedureStats(v *viewContext) []viewRow {
-	var out []viewRow
+func procedureStats(v *viewContext) {
 	for _, db := range v.inst().databases {
 		for _, p := range db.sortedProcedures() {
 			if p.ran.count == 0 {
 				continue
 			}
-			out = append(out, viewRow{"database_id": db.id, "object_id": p.id, "type": "P ", "type_desc": "SQL_STORED_PROCEDURE",
+			v.add(viewRow{"database_id": db.id, "object_id": p.id, "type": "P ", "type_desc": "SQL_STORED_PROCEDURE",
 				"last_execution_time": p.ran.last, "execution_count": p.ran.count,
 				"total_worker_time": int64(p.ran.worker), "last_worker_time": int64(p.ran.lastWorker),
 				"total_elapsed_time": int64(p.ran.elapsed), "last_elapsed_time": int64(p.ran.lastElapsed)})
 		}
 	}
-	return out
 }
 
 // forgetProcedureStats clears the plan cache: a boot starts with an empty one.

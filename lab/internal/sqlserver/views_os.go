@@ -26,11 +26,8 @@ func init() {
 		cntr_value bigint`, performanceCounters)
 	addView("sys.dm_os_wait_stats", "", waits, waitStats)
 	addView("sys.dm_os_host_info", "14.0.0", "host_platform nvarchar(256)",
-		func(v *viewContext) []viewRow {
-			if v.inst().config.onLinux() {
-				return []viewRow{{"host_platform": "Linux"}}
-			}
-			return []viewRow{{"host_platform": "Windows"}}
+		func(v *viewContext) {
+			v.add(viewRow{"host_platform": map[bool]string{true: "Linux", false: "Windows"}[v.inst().config.onLinux()]})
 		})
 }
 
@@ -45,7 +42,7 @@ func (i *Instance) msTicks() int64 { return i.up().Milliseconds() + guestUpMS }
 // targetKB is the memory that SQL Server may use: most of the guest's.
 func (i *Instance) targetKB() int64 { return i.boot.MemoryMB * 1024 * 9 / 10 }
 
-func sysInfo(v *viewContext) []viewRow {
+func sysInfo(v *viewContext) {
 	i := v.inst()
 	b := i.boot
 	softNUMA, softNUMADesc := 0, "OFF"
@@ -57,7 +54,7 @@ func sysInfo(v *viewContext) []viewRow {
 		affinity, affinityDesc = 1, "MANUAL"
 	}
 	up, calls := i.up().Milliseconds(), i.load
-	return []viewRow{{
+	v.add(viewRow{
 		"cpu_ticks": i.msTicks() * 2_300_000, "ms_ticks": i.msTicks(), "cpu_count": b.VCPUs, "hyperthread_ratio": b.CoresPerSocket,
 		"physical_memory_kb": b.MemoryMB * 1024, "committed_kb": i.targetKB() / 20, "committed_target_kb": i.targetKB(),
 		"max_workers_count": 512 + max(b.VCPUs-4, 0)*16, "scheduler_count": len(i.usableSchedulers()),
@@ -67,7 +64,7 @@ func sysInfo(v *viewContext) []viewRow {
 		"softnuma_configuration": softNUMA, "softnuma_configuration_desc": softNUMADesc, "sql_memory_model": 1,
 		"sql_memory_model_desc": "CONVENTIONAL", "socket_count": b.Sockets, "cores_per_socket": b.CoresPerSocket,
 		"numa_node_count": len(i.topology.nodes),
-	}}
+	})
 }
 
 // dacNode is the node of the dedicated administrator connection.
@@ -81,24 +78,22 @@ func (i *Instance) onlineCPUs(n cpuNode) int {
 	return count
 }
 
-func osNodes(v *viewContext) []viewRow {
+func osNodes(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	row := func(id, memoryNode, online, cpus int, mask int64, state string) viewRow {
 		return viewRow{"node_id": id, "node_state_desc": state, "memory_node_id": memoryNode, "cpu_affinity_mask": mask,
 			"online_scheduler_count": online, "processor_group": 0, "cpu_count": cpus}
 	}
 	for n, node := range i.topology.nodes {
-		out = append(out, row(n, node.memoryNode, i.onlineCPUs(node), len(node.cpus), node.mask(), "ONLINE"))
+		v.add(row(n, node.memoryNode, i.onlineCPUs(node), len(node.cpus), node.mask(), "ONLINE"))
 	}
-	return append(out, row(dacNode, dacNode, 1, 1, 0, "ONLINE DAC"))
+	v.add(row(dacNode, dacNode, 1, 1, 0, "ONLINE DAC"))
 }
 
-func memoryNodes(v *viewContext) []viewRow {
+func memoryNodes(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	row := func(id int, pages, target int64) {
-		out = append(out, viewRow{"memory_node_id": id, "pages_kb": pages, "cpu_affinity_mask": 0, "processor_group": 0,
+		v.add(viewRow{"memory_node_id": id, "pages_kb": pages, "cpu_affinity_mask": 0, "processor_group": 0,
 			"foreign_committed_kb": 0, "target_kb": target})
 	}
 	count := int64(max(i.topology.memoryNodes, 1))
@@ -107,15 +102,13 @@ func memoryNodes(v *viewContext) []viewRow {
 		row(n, i.targetKB()/20/count+xtp+i.pool.on(n)*pageKB, i.targetKB()/count)
 	}
 	row(dacNode, 20, 0)
-	return out
 }
 
 // hiddenScheduler is the id of the first scheduler that runs no user's work.
 const hiddenScheduler = 1048576
 
-func schedulers(v *viewContext) []viewRow {
+func schedulers(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	row := func(node, id, cpu int, status string, online bool) viewRow {
 		return viewRow{"parent_node_id": node, "scheduler_id": id, "cpu_id": cpu, "status": status, "is_online": online, "total_cpu_usage_ms": 0}
 	}
@@ -128,20 +121,19 @@ func schedulers(v *viewContext) []viewRow {
 			}
 			known := row(n, id, cpu, status, i.usable(cpu))
 			known["total_cpu_usage_ms"] = i.schedulerCPU(cpu)
-			out = append(out, known)
+			v.add(known)
 			id++
 		}
 	}
-	out = append(out, row(dacNode, hiddenScheduler, 0, "VISIBLE ONLINE (DAC)", true))
+	v.add(row(dacNode, hiddenScheduler, 0, "VISIBLE ONLINE (DAC)", true))
 	writers := i.logWriters()
 	for h := range 11 {
 		cpu := h % max(i.boot.VCPUs, 1)
 		if h < len(writers) {
 			cpu = writers[h].cpu
 		}
-		out = append(out, row(i.nodeOf(cpu), hiddenScheduler+1+h, cpu, "HIDDEN ONLINE", true))
+		v.add(row(i.nodeOf(cpu), hiddenScheduler+1+h, cpu, "HIDDEN ONLINE", true))
 	}
-	return out
 }
 
 // xtpKB is the size of all memory-optimised tables.
@@ -172,11 +164,10 @@ func (db *database) xtpKB() int64 {
 	return bytes/1024 + 2048
 }
 
-func memoryClerks(v *viewContext) []viewRow {
+func memoryClerks(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	add := func(kind, name string, node int, kb int64) {
-		out = append(out, viewRow{"type": kind, "name": name, "memory_node_id": node, "pages_kb": kb})
+		v.add(viewRow{"type": kind, "name": name, "memory_node_id": node, "pages_kb": kb})
 	}
 	for n := range i.topology.memoryNodes {
 		add("MEMORYCLERK_SQLBUFFERPOOL", "Default", n, 20480)
@@ -190,32 +181,28 @@ func memoryClerks(v *viewContext) []viewRow {
 			}
 		}
 	}
-	return out
 }
 
 // idle is the share of the guest's CPU that is idle in every record.
 const idle = 98
 
-func ringBuffers(v *viewContext) []viewRow {
+func ringBuffers(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	minutes := int64(i.up() / time.Minute)
 	for n := max(minutes-255, 0); n <= minutes; n++ {
 		at := guestUpMS + n*60_000
-		out = append(out, viewRow{"ring_buffer_type": "RING_BUFFER_SCHEDULER_MONITOR",
+		v.add(viewRow{"ring_buffer_type": "RING_BUFFER_SCHEDULER_MONITOR",
 			"timestamp": at, "record": fmt.Sprintf(`<Record id="%d" type ="RING_BUFFER_SCHEDULER_MONITOR" time ="%d"><SchedulerMonitorEvent>`+
 				`<SystemHealth><ProcessUtilization>0</ProcessUtilization><SystemIdle>%d</SystemIdle><UserModeTime>312500</UserModeTime>`+
 				`<KernelModeTime>156250</KernelModeTime><PageFaults>120</PageFaults><WorkingSetDelta>0</WorkingSetDelta>`+
 				`<MemoryUtilization>100</MemoryUtilization></SystemHealth></SchedulerMonitorEvent></Record>`, n, at, idle)})
 	}
-	return out
 }
 
-func performanceCounters(v *viewContext) []viewRow {
+func performanceCounters(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	add := func(object, counter, instance string, value int64) {
-		out = append(out, viewRow{"object_name": "SQLServer:" + object, "counter_name": counter, "instance_name": instance, "cntr_value": value})
+		v.add(viewRow{"object_name": "SQLServer:" + object, "counter_name": counter, "instance_name": instance, "cntr_value": value})
 	}
 	for n := range i.topology.memoryNodes {
 		node := fmt.Sprintf("%03d", n)
@@ -228,7 +215,6 @@ func performanceCounters(v *viewContext) []viewRow {
 	add("General Statistics", "User Connections", "", int64(len(i.sessions)))
 	add("Memory Manager", "Target Server Memory (KB)", "", i.targetKB())
 	add("Memory Manager", "Total Server Memory (KB)", "", i.targetKB()/20)
-	return out
 }
 
 // waits are the columns on waits.
@@ -238,13 +224,15 @@ func waitRow(kind string, tasks, ms int64) viewRow {
 	return viewRow{"wait_type": kind, "waiting_tasks_count": tasks, "wait_time_ms": ms, "signal_wait_time_ms": ms / 100}
 }
 
-func waitStats(v *viewContext) []viewRow {
+func waitStats(v *viewContext) {
 	var tasks, ms int64
 	log := v.inst().logCache
 	for _, s := range v.inst().sessions {
 		tasks, ms = tasks+s.networkWaits, ms+s.networkWaitMS
 	}
-	return []viewRow{waitRow("ASYNC_NETWORK_IO", tasks, ms), waitRow("WRITELOG", 10+log.commits, 4+int64(log.flushMS)), waitRow("SOS_SCHEDULER_YIELD", 100, 0)}
+	v.add(waitRow("ASYNC_NETWORK_IO", tasks, ms))
+	v.add(waitRow("WRITELOG", 10+log.commits, 4+int64(log.flushMS)))
+	v.add(waitRow("SOS_SCHEDULER_YIELD", 100, 0))
 }
 
 func init() {
@@ -270,8 +258,7 @@ func container(t *table) int64 {
 
 // bufferDescriptors has one row for each table and node, with the number of its occurrences: its pages are alike
 // in everything that the lab simulates.
-func bufferDescriptors(v *viewContext) []viewRow {
-	var out []viewRow
+func bufferDescriptors(v *viewContext) {
 	for _, db := range v.inst().databases {
 		if db.populate != nil {
 			continue
@@ -279,28 +266,23 @@ func bufferDescriptors(v *viewContext) []viewRow {
 		for _, t := range db.sortedTables() {
 			for node, pages := range v.inst().pool.pages[t] {
 				if pages > 0 {
-					out = append(out, viewRow{"database_id": db.id, "file_id": 1, "allocation_unit_id": allocationUnit(t), "numa_node": node, timesKey: pages})
+					v.add(viewRow{"database_id": db.id, "file_id": 1, "allocation_unit_id": allocationUnit(t), "numa_node": node, timesKey: pages})
 				}
 			}
 		}
 	}
-	return out
 }
 
-func allocationUnits(v *viewContext) []viewRow {
-	var out []viewRow
+func allocationUnits(v *viewContext) {
 	for _, t := range v.db.sortedTables() {
-		out = append(out, viewRow{"allocation_unit_id": allocationUnit(t), "type": 1, "type_desc": "IN_ROW_DATA", "container_id": container(t)})
+		v.add(viewRow{"allocation_unit_id": allocationUnit(t), "type": 1, "type_desc": "IN_ROW_DATA", "container_id": container(t)})
 	}
-	return out
 }
 
-func listenerStates(v *viewContext) []viewRow {
+func listenerStates(v *viewContext) {
 	i := v.inst()
-	var out []viewRow
 	for _, port := range i.ports {
-		out = append(out, viewRow{"ip_address": "0.0.0.0", "port": port.number, "type": 0,
+		v.add(viewRow{"ip_address": "0.0.0.0", "port": port.number, "type": 0,
 			"type_desc": "TSQL", "state": 0, "state_desc": "ONLINE", "start_time": i.started})
 	}
-	return out
 }
