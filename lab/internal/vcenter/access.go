@@ -42,14 +42,16 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 		s.running.began(ctx, method.This)
 		return nil, nil
 	}
-	if away := s.restarts(method.Name); away > 0 {
-		s.restart(away)
-		panic(http.ErrAbortHandler) // a request that hits it gets no answer
-	}
-	if s.expired(ctx, method.Name) {
-		s.endSessions()
-		denied := types.NoPermission{Object: &method.This, PrivilegeId: "System.View"}
-		return nil, &types.NotAuthenticated{NoPermission: denied}
+	if method.Name != "Logout" {
+		if away := s.fault(scenario.VCenterRestart); away != nil {
+			s.restart(seconds(away.Seconds))
+			panic(http.ErrAbortHandler) // a request that hits it gets no answer
+		}
+		if s.fault(scenario.SessionExpired) != nil {
+			s.endSessions()
+			denied := types.NoPermission{Object: &method.This, PrivilegeId: "System.View"}
+			return nil, &types.NotAuthenticated{NoPermission: denied}
+		}
 	}
 	if slices.Contains(beyondTheLab, method.Name) {
 		return nil, &types.NotSupported{}
@@ -114,32 +116,6 @@ func (s *Server) substitute(ctx *simulator.Context, ref types.ManagedObjectRefer
 			ctx.WithLock(view, func() { ctx.Session.Registry.Put(&sessionManager{view, s}) })
 		}
 	}
-}
-
-// expired reports whether the scenario ends the sessions with this request.
-func (s *Server) expired(ctx *simulator.Context, method string) bool {
-	if method == "Logout" {
-		return false
-	}
-	for _, m := range s.order {
-		if s.faults.take(scenario.SessionExpired, m.scenario, int(m.boots.Load())) != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// restarts is for how long vCenter is away after this request; 0 = it stays.
-func (s *Server) restarts(method string) time.Duration {
-	if method == "Logout" {
-		return 0
-	}
-	for _, m := range s.order {
-		if fault := s.faults.take(scenario.VCenterRestart, m.scenario, int(m.boots.Load())); fault != nil {
-			return seconds(fault.Seconds)
-		}
-	}
-	return 0
 }
 
 func (s *Server) endSessions() {
@@ -353,14 +329,7 @@ func (s *Server) validToken(ctx *simulator.Context) bool {
 }
 
 // refusesLogin reports whether the scenario refuses this login, as if the password had been changed.
-func (s *Server) refusesLogin() bool {
-	for _, m := range s.order {
-		if s.faults.take(scenario.AccountRefused, m.scenario, int(m.boots.Load())) != nil {
-			return true
-		}
-	}
-	return false
-}
+func (s *Server) refusesLogin() bool { return s.fault(scenario.AccountRefused) != nil }
 
 // countedLogins answers with the logins at vCenter and at the SQL Server of each VM, by account, and with
 // the sessions that are open at vCenter now.

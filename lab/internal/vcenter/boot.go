@@ -45,8 +45,8 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 	stored := vnuma.Store(m.host().release, shape, layout)
 	m.writeLog(shape, clients, m.extraConfig(), stored, faults)
 	m.storeKeys(ctx, stored)
-	m.lab.tell(Event{
-		"event": "boot", "vm": m.Name, "path": m.scenario.Path(), "host": m.host().want.Name, "number": number, "vcpus": m.boot.VCPUs,
+	m.tell("boot", Event{
+		"host": m.host().want.Name, "number": number, "vcpus": m.boot.VCPUs,
 		"sockets": m.boot.Sockets, "cores_per_socket": m.boot.CoresPerSocket, "nodes": m.boot.Nodes,
 		"host_nodes": m.boot.HostNodes, "affinity": m.boot.Affinity, "memory_affinity": affinitySet(m.Config.MemoryAffinity),
 		"clients": clients, "rule": layout.Rule,
@@ -142,7 +142,7 @@ func (m *machine) bootAfter(times scenario.Boot) {
 	m.after(seconds(times.ToolsSeconds), func(ctx *simulator.Context) {
 		if !m.toolsNever {
 			m.publish(ctx, m.guestRunning())
-			m.lab.tell(Event{"event": "tools_running", "vm": m.Name, "path": m.scenario.Path(), "boot": m.boot.Number})
+			m.tell("tools_running", Event{"boot": m.boot.Number})
 		}
 		m.after(seconds(times.SQLSeconds), func(*simulator.Context) {
 			if err := m.startService(); err != nil {
@@ -157,11 +157,11 @@ func (m *machine) startService() error {
 		return nil
 	}
 	if err := m.service.Start(*m.boot); err != nil {
-		m.lab.tell(Event{"event": "sql_failed", "vm": m.Name, "path": m.scenario.Path(), "reason": err.Error()})
+		m.tell("sql_failed", Event{"reason": err.Error()})
 		return err
 	}
 	if !m.boot.Faults.NeverListens {
-		m.lab.tell(Event{"event": "sql_listening", "vm": m.Name, "path": m.scenario.Path(), "boot": m.boot.Number, "address": m.service.Addr()})
+		m.tell("sql_listening", Event{"boot": m.boot.Number, "address": m.service.Addr()})
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (m *machine) powerOff(ctx *simulator.Context) {
 	changes = append(changes,
 		types.PropertyChange{Name: "runtime.bootTime"}, types.PropertyChange{Name: "summary.runtime.bootTime"})
 	m.publish(ctx, append(changes, m.released()...))
-	m.lab.tell(Event{"event": "power_off", "vm": m.Name, "path": m.scenario.Path(), "boot": m.boots.Load()})
+	m.tell("power_off", Event{"boot": m.boots.Load()})
 	m.lab.emptied(m.host())
 }
 

@@ -94,7 +94,7 @@ func (s *sessionManager) AcquireGenericServiceTicket(ctx *simulator.Context, req
 func (s *Server) refusesTicket(user string, wanted *url.URL) *refusal {
 	m := s.ownerOf(wanted.Path)
 	missing := s.unreadable(user)
-	if missing == "" && m != nil && s.faults.take(scenario.TicketRefused, m.scenario, int(m.boots.Load())) != nil {
+	if missing == "" && m != nil && m.fault(scenario.TicketRefused) != nil {
 		missing = browse
 	}
 	if missing == "" {

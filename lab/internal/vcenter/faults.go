@@ -175,14 +175,13 @@ func (in *injector) sqlFaults(vm scenario.VM, boot int) guest.Faults {
 	if fault := in.take(scenario.DropMidResult, vm, boot); fault != nil {
 		faults.DropAfterRows = fault.Rows
 	}
-	if fault := in.take(scenario.Slow, vm, boot); fault != nil {
-		faults.SlowFactor = fault.Factor
+	factors := map[string]*float64{
+		scenario.Slow: &faults.SlowFactor, scenario.ForeignPages: &faults.ForeignPages, scenario.ForeignLookups: &faults.ForeignLookups,
 	}
-	if fault := in.take(scenario.ForeignPages, vm, boot); fault != nil {
-		faults.ForeignPages = fault.Factor
-	}
-	if fault := in.take(scenario.ForeignLookups, vm, boot); fault != nil {
-		faults.ForeignLookups = fault.Factor
+	for kind, factor := range factors {
+		if fault := in.take(kind, vm, boot); fault != nil {
+			*factor = fault.Factor
+		}
 	}
 	faults.PortsElsewhere = in.take(scenario.PortsElsewhere, vm, boot) != nil
 	return faults
@@ -200,25 +199,32 @@ func (s *Server) refused(method *simulator.Method) types.BaseMethodFault {
 	return nil
 }
 
-// hostLost is the fault of a task whose host did not respond.
-func (m *machine) hostLost(method string) *refusal {
-	if m.lab.faults.call(scenario.HostCommunication, m, method) {
-		return &refusal{fault: &types.HostCommunication{}, message: "Unable to communicate with the remote host, since it is disconnected."}
+// failing is the refusal of a task that a fault of this kind hits.
+func (m *machine) failing(kind, method string, fault types.BaseMethodFault, message string) *refusal {
+	if m.lab.faults.call(kind, m, method) {
+		return &refusal{fault: fault, message: message}
 	}
 	return nil
 }
 
-// settling is the fault of a task while ESXi still cleans up after the VM's shutdown.
-func (m *machine) settling(method string) *refusal {
-	if m.lab.faults.call(scenario.InvalidState, m, method) {
-		return &refusal{fault: &types.InvalidState{}, message: "The operation is not allowed in the current state."}
-	}
-	return nil
+// fault is the one of this kind that hits the VM now, counted as used, or nil.
+func (m *machine) fault(kind string) *scenario.Fault {
+	return m.lab.faults.take(kind, m.scenario, int(m.boots.Load()))
 }
 
-// datastoreFull reports whether the VM's files can grow no further.
-func (m *machine) datastoreFull() bool {
-	return m.lab.faults.take(scenario.DatastoreFull, m.scenario, int(m.boots.Load())+1) != nil
+// nextFault is the one that hits it before its next boot.
+func (m *machine) nextFault(kind string) *scenario.Fault {
+	return m.lab.faults.take(kind, m.scenario, int(m.boots.Load())+1)
+}
+
+// fault is the one of this kind that hits any VM now.
+func (s *Server) fault(kind string) *scenario.Fault {
+	for _, m := range s.order {
+		if fault := m.fault(kind); fault != nil {
+			return fault
+		}
+	}
+	return nil
 }
 
 // interrupting answers HTTP requests, or fails as networks and proxies do if a fault demands it.
@@ -307,23 +313,18 @@ func (s *Server) restart(away time.Duration) {
 // meddle does, some time after a power-on, what others do to a VM under study: DRS migrates it,
 // or a colleague changes it.
 func (m *machine) meddle(faults *injector, boot int) {
-	if fault := faults.take(scenario.VMMoved, m.scenario, boot); fault != nil {
-		m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { m.migrate(ctx, fault.To) })
-	}
-	if fault := faults.take(scenario.VMChanged, m.scenario, boot); fault != nil {
-		m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { m.changeByHand(ctx, fault.CPUReservation) })
-	}
-	if m.isOn() {
-		if fault := faults.take(scenario.QuestionRunning, m.scenario, boot); fault != nil {
-			m.after(seconds(fault.Seconds), m.stop)
+	struck := func(kind string, work func(*simulator.Context, *scenario.Fault)) {
+		if fault := faults.take(kind, m.scenario, boot); fault != nil {
+			m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { work(ctx, fault) })
 		}
 	}
-	if fault := faults.take(scenario.HostMaintenance, m.scenario, boot); fault != nil {
-		m.after(seconds(fault.Seconds), func(*simulator.Context) { m.lab.enterMaintenance(m.host()) })
+	struck(scenario.VMMoved, func(ctx *simulator.Context, fault *scenario.Fault) { m.migrate(ctx, fault.To) })
+	struck(scenario.VMChanged, func(ctx *simulator.Context, fault *scenario.Fault) { m.changeByHand(ctx, fault.CPUReservation) })
+	if m.isOn() {
+		struck(scenario.QuestionRunning, func(ctx *simulator.Context, _ *scenario.Fault) { m.stop(ctx) })
 	}
-	if fault := faults.take(scenario.HostDisconnected, m.scenario, boot); fault != nil {
-		m.after(seconds(fault.Seconds), func(*simulator.Context) { m.lab.disconnect(m.host()) })
-	}
+	struck(scenario.HostMaintenance, func(*simulator.Context, *scenario.Fault) { m.lab.enterMaintenance(m.host()) })
+	struck(scenario.HostDisconnected, func(*simulator.Context, *scenario.Fault) { m.lab.disconnect(m.host()) })
 }
 
 // enterMaintenance starts maintenance mode: the host is in it once no VM of the host is on, and the task runs
@@ -361,11 +362,11 @@ func (s *Server) setHost(h *host, property string, value any) {
 // writtenByOthers is what hostd, a backup or Tools write to a VM just after its shutdown: a key
 // that no study sets, and a new changeVersion.
 func (m *machine) writtenByOthers(ctx *simulator.Context) {
-	if m.isOn() || m.lab.faults.take(scenario.KeysWritten, m.scenario, int(m.boots.Load())+1) == nil {
+	if m.isOn() || m.nextFault(scenario.KeysWritten) == nil {
 		return
 	}
 	m.storeKeys(ctx, map[string]string{"guestinfo.written": m.nextChangeVersion()})
-	m.lab.tell(Event{"event": "keys_written", "vm": m.Name, "path": m.scenario.Path()})
+	m.tell("keys_written", Event{})
 }
 
 // migrate moves the VM as DRS or a vMotion would. A running VM with CPU affinity stays
@@ -382,12 +383,12 @@ func (m *machine) migrate(ctx *simulator.Context, to string) {
 		stays = "its DRS override is disabled"
 	}
 	if stays != "" {
-		m.lab.tell(Event{"event": "not_moved", "vm": m.Name, "path": m.scenario.Path(), "to": to, "reason": stays})
+		m.tell("not_moved", Event{"to": to, "reason": stays})
 		return
 	}
 	from := m.host().want.Name
 	m.moveTo(ctx, target)
-	m.lab.tell(Event{"event": "moved", "vm": m.Name, "path": m.scenario.Path(), "from": from, "to": to})
+	m.tell("moved", Event{"from": from, "to": to})
 }
 
 // moveTo registers the VM at another host, and in its resource pool.
@@ -422,9 +423,9 @@ const colleague = `VSPHERE.LOCAL\colleague`
 // changeByHand sets a CPU reservation, as a user of the vSphere Client would.
 func (m *machine) changeByHand(ctx *simulator.Context, mhz int64) {
 	spec := &types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}
-	event := Event{"event": "changed", "vm": m.Name, "path": m.scenario.Path(), "cpu_reservation_mhz": mhz}
+	kind, event := "changed", Event{"cpu_reservation_mhz": mhz}
 	if refused := refusing(func() { m.apply(ctx, colleague, spec) }); refused != nil {
-		event["event"], event["reason"] = "not_changed", refused.message
+		kind, event["reason"] = "not_changed", refused.message
 	}
-	m.lab.tell(event)
+	m.tell(kind, event)
 }

@@ -367,24 +367,29 @@ func reconfigureCluster(ctx context.Context, cluster *object.ClusterComputeResou
 	return task.Wait(ctx)
 }
 
-// overrideDRS gives VMs their own DRS settings in their clusters.
-func (s *Server) overrideDRS(ctx context.Context, client *vim25.Client) error {
+// override gives VMs their own settings of DRS and of HA's VM monitoring in their clusters.
+func (s *Server) override(ctx context.Context, client *vim25.Client) error {
+	add := types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd}
 	for _, m := range s.order {
-		if m.scenario.DRS == "" {
+		var spec types.ClusterConfigSpecEx
+		if behavior := m.scenario.DRS; behavior != "" {
+			enabled := behavior != "disabled"
+			info := &types.ClusterDrsVmConfigInfo{Key: m.Self, Enabled: &enabled}
+			if enabled {
+				info.Behavior = types.DrsBehavior(behavior)
+			}
+			spec.DrsVmConfigSpec = []types.ClusterDrsVmConfigSpec{{ArrayUpdateSpec: add, Info: info}}
+		}
+		if state := m.scenario.Around.VMMonitoring; state != "" {
+			own := &types.ClusterVmToolsMonitoringSettings{ClusterSettings: types.NewBool(false), VmMonitoring: state}
+			info := &types.ClusterDasVmConfigInfo{Key: m.Self, DasSettings: &types.ClusterDasVmSettings{VmToolsMonitoringSettings: own}}
+			spec.DasVmConfigSpec = []types.ClusterDasVmConfigSpec{{ArrayUpdateSpec: add, Info: info}}
+		}
+		if spec.DrsVmConfigSpec == nil && spec.DasVmConfigSpec == nil {
 			continue
 		}
-		enabled := m.scenario.DRS != "disabled"
-		info := &types.ClusterDrsVmConfigInfo{Key: m.Self, Enabled: &enabled}
-		if enabled {
-			info.Behavior = types.DrsBehavior(m.scenario.DRS)
-		}
-		override := types.ClusterDrsVmConfigSpec{
-			ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd}, Info: info,
-		}
-		cluster := object.NewClusterComputeResource(client, *m.host().Parent)
-		spec := types.ClusterConfigSpecEx{DrsVmConfigSpec: []types.ClusterDrsVmConfigSpec{override}}
-		if err := reconfigureCluster(ctx, cluster, spec); err != nil {
-			return fmt.Errorf("DRS override of %s: %w", m.scenario.Path(), err)
+		if err := reconfigureCluster(ctx, object.NewClusterComputeResource(client, *m.host().Parent), spec); err != nil {
+			return fmt.Errorf("cluster settings of %s: %w", m.scenario.Path(), err)
 		}
 	}
 	return nil
@@ -405,43 +410,14 @@ func (s *Server) watchVMs(ref types.ManagedObjectReference, want scenario.Cluste
 	config.VsanConfigInfo = &types.VsanClusterConfigInfo{Enabled: types.NewBool(false)}
 }
 
-// overrideHA gives VMs their own settings of HA's VM monitoring in their clusters.
-func (s *Server) overrideHA(ctx context.Context, client *vim25.Client) error {
-	for _, m := range s.order {
-		state := m.scenario.Around.VMMonitoring
-		if state == "" {
-			continue
-		}
-		own := &types.ClusterVmToolsMonitoringSettings{ClusterSettings: types.NewBool(false), VmMonitoring: state}
-		override := types.ClusterDasVmConfigSpec{
-			ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd},
-			Info: &types.ClusterDasVmConfigInfo{
-				Key: m.Self, DasSettings: &types.ClusterDasVmSettings{VmToolsMonitoringSettings: own},
-			},
-		}
-		cluster := object.NewClusterComputeResource(client, *m.host().Parent)
-		spec := types.ClusterConfigSpecEx{DasVmConfigSpec: []types.ClusterDasVmConfigSpec{override}}
-		if err := reconfigureCluster(ctx, cluster, spec); err != nil {
-			return fmt.Errorf("VM monitoring of %s: %w", m.scenario.Path(), err)
-		}
-	}
-	return nil
-}
-
 func (s *Server) hostNamed(name string) *host {
-	for _, h := range s.hosts {
-		if h.want.Name == name {
-			return h
-		}
-	}
-	return nil
+	return s.hostWith(func(h *host) bool { return h.want.Name == name })
 }
 
-func (s *Server) hostOf(ref types.ManagedObjectReference) *host {
-	for _, h := range s.hosts {
-		if h.Self == ref {
-			return h
-		}
+// hostWith is the first host that has it, nil for none.
+func (s *Server) hostWith(has func(*host) bool) *host {
+	if at := slices.IndexFunc(s.hosts, has); at >= 0 {
+		return s.hosts[at]
 	}
 	return nil
 }

@@ -101,10 +101,7 @@ func (s *Server) furnish(identity string) error {
 			return fmt.Errorf("VM %s: %w", vm.Path(), err)
 		}
 	}
-	if err := s.overrideDRS(ctx, client); err != nil {
-		return err
-	}
-	if err := s.overrideHA(ctx, client); err != nil {
+	if err := s.override(ctx, client); err != nil {
 		return err
 	}
 	for _, h := range s.hosts {

@@ -29,7 +29,7 @@ func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Tas
 	}
 	task := m.startTask(ctx, "powerOnVM", "powerOn", func(ctx *simulator.Context) {
 		if req.Host != nil && *req.Host != m.host().Self {
-			target := m.lab.hostOf(*req.Host)
+			target := m.lab.hostWith(func(h *host) bool { return h.Self == *req.Host })
 			if target == nil || *target.Parent != *m.host().Parent {
 				panic(invalidArgument("host", "%s cannot run this virtual machine", req.Host.Value))
 			}
@@ -44,13 +44,13 @@ func (m *machine) powerOn(ctx *simulator.Context) {
 	if m.isOn() {
 		panic(invalidPower(poweredOn, m.Runtime.PowerState))
 	}
-	if m.lab.faults.take(scenario.PowerOnRefused, m.scenario, int(m.boots.Load())+1) != nil {
+	if m.nextFault(scenario.PowerOnRefused) != nil {
 		panic(cannotPowerOn("the scenario refuses this power-on (vnuma-lab)"))
 	}
-	if m.lab.faults.take(scenario.FailoverRefused, m.scenario, int(m.boots.Load())+1) != nil {
+	if m.nextFault(scenario.FailoverRefused) != nil {
 		panic(&refusal{fault: &types.InsufficientFailoverResourcesFault{}, message: "Insufficient resources to satisfy configured failover level for vSphere HA."})
 	}
-	if m.datastoreFull() {
+	if m.nextFault(scenario.DatastoreFull) != nil {
 		panic(noSpace())
 	}
 	m.admit()
@@ -115,7 +115,7 @@ func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 		return &methods.ShutdownGuestBody{Fault_: refused.soap()}
 	}
 	answer := &methods.ShutdownGuestBody{Res: new(types.ShutdownGuestResponse)}
-	if m.stopping || m.lab.faults.take(scenario.ShutdownNever, m.scenario, int(m.boots.Load())) != nil {
+	if m.stopping || m.fault(scenario.ShutdownNever) != nil {
 		return answer
 	}
 	m.stopGuest(ctx, m.shutdownTakes(), m.powerOff)
@@ -126,7 +126,7 @@ func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 // installs its updates.
 func (m *machine) shutdownTakes() time.Duration {
 	takes := seconds(m.lab.config.Scenario.Boot.ShutdownSeconds)
-	if slow := m.lab.faults.take(scenario.ShutdownSlow, m.scenario, int(m.boots.Load())); slow != nil {
+	if slow := m.fault(scenario.ShutdownSlow); slow != nil {
 		takes += seconds(slow.Seconds)
 	}
 	return takes
@@ -187,7 +187,7 @@ func (m *machine) rebooted(ctx *simulator.Context) {
 		m.powerOff(ctx)
 		m.storeKeys(ctx, map[string]string{powerCycle: ""}) // ESXi removes it after use
 		if refused := refusing(func() { m.powerOn(ctx) }); refused != nil && refused != unanswered {
-			m.lab.tell(Event{"event": "power_cycle_failed", "vm": m.Name, "path": m.scenario.Path(), "reason": refused.message})
+			m.tell("power_cycle_failed", Event{"reason": refused.message})
 		}
 	default:
 		m.restart(ctx)
@@ -308,12 +308,12 @@ func (m *machine) ask(ctx *simulator.Context, text string, usual int32, labels [
 	}
 	asked := types.VirtualMachineQuestionInfo{Id: m.pending.id, Text: text, Choice: choice}
 	m.publish(ctx, []types.PropertyChange{{Name: "runtime.question", Val: asked}})
-	m.lab.tell(Event{"event": "question", "vm": m.Name, "path": m.scenario.Path(), "boot": boot})
+	m.tell("question", Event{"boot": boot})
 }
 
 // asks raises the scenario's question, if any, for the next power-on.
 func (m *machine) asks(ctx *simulator.Context) bool {
-	if m.lab.faults.take(scenario.Question, m.scenario, int(m.boots.Load())+1) == nil {
+	if m.nextFault(scenario.Question) == nil {
 		return false
 	}
 	text := "msg.uuid.altered:This virtual machine might have been moved or copied.\n" +

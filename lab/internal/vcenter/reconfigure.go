@@ -40,11 +40,11 @@ func (m *machine) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soa
 }
 
 func (m *machine) reconfigure(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec) {
-	if fault := m.lab.faults.take(scenario.ReconfigureRefused, m.scenario, int(m.boots.Load())+1); fault != nil {
+	if fault := m.nextFault(scenario.ReconfigureRefused); fault != nil {
 		reason := "vnuma-lab: the scenario refuses this reconfigure"
 		panic(&refusal{fault: &types.SystemError{Reason: reason}, message: "A general system error occurred: " + reason})
 	}
-	if m.datastoreFull() {
+	if m.nextFault(scenario.DatastoreFull) != nil {
 		panic(noSpace())
 	}
 	m.writtenByOthers(ctx)

@@ -208,6 +208,12 @@ func (s *Server) context() *simulator.Context {
 	return &simulator.Context{Context: context.Background(), Map: s.registry}
 }
 
+// tell is about the VM.
+func (m *machine) tell(kind string, event Event) {
+	event["event"], event["vm"], event["path"] = kind, m.Name, m.scenario.Path()
+	m.lab.tell(event)
+}
+
 func (s *Server) tell(event Event) {
 	if s.config.Tell != nil {
 		s.config.Tell(event)

@@ -1,6 +1,7 @@
 package vcenter
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"log"
@@ -15,6 +16,8 @@ import (
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
 )
 
 type taskCounter struct{ atomic.Int64 }
@@ -65,12 +68,9 @@ func (m *machine) barred(method string) *refusal {
 	if m.pending != nil {
 		return m.pending.blocks()
 	}
-	for _, refused := range []*refusal{m.lab.restricted(), m.methodDisabled(method), m.hostLost(method), m.settling(method)} {
-		if refused != nil {
-			return refused
-		}
-	}
-	return nil
+	return cmp.Or(m.lab.restricted(), m.methodDisabled(method),
+		m.failing(scenario.HostCommunication, method, &types.HostCommunication{}, "Unable to communicate with the remote host, since it is disconnected."),
+		m.failing(scenario.InvalidState, method, &types.InvalidState{}, "The operation is not allowed in the current state."))
 }
 
 // method is the API's name of a task's method: PowerOnVM_Task of powerOnVM.
