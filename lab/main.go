@@ -15,6 +15,7 @@ import (
 	"log"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -139,20 +140,17 @@ func run(o options) error {
 	defer machines.close()
 	server, err := vcenter.Start(vcenter.Config{
 		Scenario: played, StateDir: dir, Listen: o.listen, Password: password,
-		Certificates: certificates, Services: services.guests, Tell: out.keepUntilReady,
+		Certificates: certificates, Services: services.guests, Tell: out.tell,
 	})
 	if err != nil {
 		return err
 	}
-	ready, err := readyEvent(played, server, services, machines)
-	if err == nil {
-		err = writeReady(filepath.Join(dir, "ready.json"), ready)
-	}
-	if err != nil {
+	ready := readyEvent(played, server, services, machines)
+	if err := writeReady(filepath.Join(dir, "ready.json"), ready); err != nil {
 		server.Close()
 		return err
 	}
-	out.ready(ready)
+	out.tell(ready)
 	reason := <-stop
 	server.Close()
 	os.Remove(filepath.Join(dir, "ready.json"))
@@ -183,29 +181,27 @@ func stopRequests(untilStdinCloses bool) <-chan string {
 	return stop
 }
 
-func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *services, machines machines) (vcenter.Event, error) {
+func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *services, machines machines) vcenter.Event {
 	vms := []vcenter.Event{}
 	for _, vm := range played.VMs {
-		endpoint, err := services.endpoint(vm)
-		if err != nil {
-			return nil, err
-		}
-		host := played.HostOf(vm).Name
-		told := vcenter.Event{"name": vm.Name, "path": vm.Path(), "host": host}
-		if endpoint != nil {
-			told["sql"] = endpoint
+		told := vcenter.Event{"name": vm.Name, "path": vm.Path(), "host": played.HostOf(vm).Name}
+		if ports := services.ports[vm.Path()]; ports != nil {
+			told["sql"] = at(netip.MustParseAddrPort(services.guests[vm.Path()].Addr()), vcenter.Event{"user": sqlUser, "node_ports": ports})
 		}
 		vms = append(vms, told)
 	}
 	return vcenter.Event{
-		"event": "ready",
-		"vcenter": vcenter.Event{
-			"host": server.Addr().IP.String(), "port": server.Addr().Port,
-			"ca_file": server.CAFile(), "user": played.Administrator(),
-		},
+		"event":   "ready",
+		"vcenter": at(server.Addr().AddrPort(), vcenter.Event{"ca_file": server.CAFile(), "user": played.Administrator()}),
 		"control": vcenter.Event{"host": server.Addr().IP.String(), "port": server.ControlPort()},
 		"vms":     vms, "machines": machines.events(), "scenario": played.Name, "esxi": played.Release().String(), "pid": os.Getpid(), "simulated": true,
-	}, nil
+	}
+}
+
+// at adds an address to the description of what answers there.
+func at(address netip.AddrPort, told vcenter.Event) vcenter.Event {
+	told["host"], told["port"] = address.Addr().String(), address.Port()
+	return told
 }
 
 func writeReady(file string, ready vcenter.Event) error {
@@ -224,43 +220,22 @@ type teller struct {
 	early   []vcenter.Event
 }
 
-func (t *teller) keepUntilReady(event vcenter.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	stamp(event)
-	if !t.isReady {
-		t.early = append(t.early, event)
-		return
-	}
-	t.write(event)
-}
-
-func (t *teller) ready(event vcenter.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	stamp(event)
-	t.isReady = true
-	t.write(event)
-	for _, early := range t.early {
-		t.write(early)
-	}
-}
-
 func (t *teller) tell(event vcenter.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	stamp(event)
-	t.write(event)
-}
-
-func (t *teller) write(event vcenter.Event) {
-	if err := t.encoder.Encode(event); err != nil {
-		log.Printf("standard output: %v", err)
-	}
-}
-
-func stamp(event vcenter.Event) {
 	event["time"] = time.Now().UTC().Format(time.RFC3339Nano)
+	if event["event"] == "ready" {
+		t.isReady = true
+		t.early = append([]vcenter.Event{event}, t.early...)
+	} else {
+		t.early = append(t.early, event)
+	}
+	for t.isReady && len(t.early) > 0 {
+		if err := t.encoder.Encode(t.early[0]); err != nil {
+			log.Printf("standard output: %v", err)
+		}
+		t.early = t.early[1:]
+	}
 }
 
 const (
@@ -330,19 +305,6 @@ func guestAddress(i int) string {
 	return own
 }
 
-// endpoint is where a VM's SQL Server answers; nil without one.
-func (s *services) endpoint(vm scenario.VM) (vcenter.Event, error) {
-	if s.ports[vm.Path()] == nil {
-		return nil, nil
-	}
-	address, err := net.ResolveTCPAddr("tcp", s.guests[vm.Path()].Addr())
-	if err != nil {
-		return nil, err
-	}
-	return vcenter.Event{"host": address.IP.String(), "port": address.Port, "user": sqlUser,
-		"node_ports": s.ports[vm.Path()]}, nil
-}
-
 // machines are the SSH servers of the scenario's Linux machines, by name.
 type machines []machine
 
@@ -393,10 +355,9 @@ func (m machines) close() {
 func (m machines) events() []vcenter.Event {
 	told := []vcenter.Event{}
 	for _, one := range m {
-		told = append(told, vcenter.Event{
-			"name": one.name, "vm": one.vm, "host": one.server.Addr().IP.String(), "port": one.server.Addr().Port, "user": linux.User,
-			"key_file": one.server.KeyFile(), "known_hosts": one.server.KnownHosts(),
-		})
+		told = append(told, at(one.server.Addr(), vcenter.Event{
+			"name": one.name, "vm": one.vm, "user": linux.User, "key_file": one.server.KeyFile(), "known_hosts": one.server.KnownHosts(),
+		}))
 	}
 	return told
 }

@@ -1,7 +1,10 @@
 // Package guest describes what a power-on passes from vSphere to the software inside the VM.
 package guest
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Boot is what the guest got at one power-on, decided from the configuration at that moment.
 type Boot struct {
@@ -67,4 +70,39 @@ type Audit struct {
 	Logins   int64    `json:"logins"`
 	Requests int64    `json:"requests"`
 	Changes  []string `json:"changes"` // in order; the latest are left out when there are too many
+}
+
+// Gate holds up during a pause what waits at it.
+type Gate struct {
+	mu     sync.Mutex
+	paused chan struct{} // closed at its end; nil = not paused
+}
+
+// Pause begins a pause, if there is none.
+func (g *Gate) Pause() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.paused == nil {
+		g.paused = make(chan struct{})
+	}
+}
+
+// Resume ends a pause, if there is one.
+func (g *Gate) Resume() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.paused != nil {
+		close(g.paused)
+		g.paused = nil
+	}
+}
+
+// Await returns at once unless there is a pause.
+func (g *Gate) Await() {
+	g.mu.Lock()
+	paused := g.paused
+	g.mu.Unlock()
+	if paused != nil {
+		<-paused
+	}
 }

@@ -161,15 +161,15 @@ func (g *Guest) Start(boot guest.Boot) error {
 	return g.server.listen(next)
 }
 
-// Pause makes it answer neither logins nor commands, until Resume or Stop.
-func (g *Guest) Pause() { g.server.pause() }
+// Pause is that of its server, as Resume is.
+func (g *Guest) Pause() { g.server.Pause() }
 
 // Resume ends a pause, if there is one.
-func (g *Guest) Resume() { g.server.resume() }
+func (g *Guest) Resume() { g.server.Resume() }
 
 // Stop switches it off: its connections break.
 func (g *Guest) Stop() {
-	g.server.resume()
+	g.server.Resume()
 	g.server.Close()
 }
 

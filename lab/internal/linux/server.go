@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/ports"
 )
 
@@ -30,15 +32,14 @@ const (
 
 // Server is a machine's SSH server: commands by `exec`, one user, one key.
 type Server struct {
+	guest.Gate // it answers neither logins nor commands during a pause
+
 	address  string
 	listener net.Listener
 	config   *ssh.ServerConfig
 	log      *slog.Logger
 	keyFile  string
 	known    string
-
-	gate   sync.RWMutex // write-locked while paused
-	paused bool
 
 	mu          sync.Mutex
 	connections map[net.Conn]bool
@@ -78,11 +79,7 @@ func newServer(name, address, folder string, log *slog.Logger) (*Server, error) 
 	}
 	s.config = &ssh.ServerConfig{PublicKeyCallback: onlyKey(authorized), ServerVersion: "SSH-2.0-vnuma-lab"}
 	s.config.AddHostKey(hostKey)
-	host, port, err := net.SplitHostPort(s.address)
-	if err != nil {
-		return nil, err
-	}
-	line := fmt.Sprintf("[%s]:%s %s", host, port, ssh.MarshalAuthorizedKey(hostKey.PublicKey()))
+	line := fmt.Sprintf("[%s]:%d %s", s.Addr().Addr(), s.Addr().Port(), ssh.MarshalAuthorizedKey(hostKey.PublicKey()))
 	return s, os.WriteFile(s.known, []byte(line), 0o600)
 }
 
@@ -129,14 +126,8 @@ func onlyKey(authorized ssh.PublicKey) func(ssh.ConnMetadata, ssh.PublicKey) (*s
 	}
 }
 
-// Addr is where it listens, as host and port.
-func (s *Server) Addr() *net.TCPAddr {
-	address, err := net.ResolveTCPAddr("tcp", s.address)
-	if err != nil { // it is a reserved one
-		panic(err)
-	}
-	return address
-}
+// Addr is where it listens: a reserved address.
+func (s *Server) Addr() netip.AddrPort { return netip.MustParseAddrPort(s.address) }
 
 // KeyFile is the private key of the machine's user.
 func (s *Server) KeyFile() string { return s.keyFile }
@@ -156,30 +147,6 @@ func (s *Server) Close() {
 	}
 	s.mu.Unlock()
 	s.working.Wait()
-}
-
-func (s *Server) pause() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.paused {
-		s.paused = true
-		s.gate.Lock()
-	}
-}
-
-func (s *Server) resume() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.paused {
-		s.paused = false
-		s.gate.Unlock()
-	}
-}
-
-// awaitResume returns at once unless there is a pause.
-func (s *Server) awaitResume() {
-	s.gate.RLock()
-	s.gate.RUnlock()
 }
 
 func (s *Server) accept(listener net.Listener, machine *Machine) {
@@ -219,7 +186,7 @@ func (s *Server) serve(connection net.Conn, machine *Machine) {
 		delete(s.connections, connection)
 		s.mu.Unlock()
 	}()
-	s.awaitResume()
+	s.Await()
 	connection.SetDeadline(time.Now().Add(longestLogin))
 	_, channels, requests, err := ssh.NewServerConn(connection, s.config)
 	connection.SetDeadline(time.Time{})
@@ -268,7 +235,7 @@ func (s *Server) session(machine *Machine, channel ssh.Channel, requests <-chan 
 }
 
 func (s *Server) run(machine *Machine, channel ssh.Channel, command string, terminal bool) {
-	s.awaitResume()
+	s.Await()
 	var stdout, stderr io.Writer = channel, channel.Stderr()
 	if terminal {
 		stdout = carriage{channel}

@@ -51,6 +51,8 @@ func (c Config) String() string {
 
 // Instance is a SQL Server; it implements guest.Service. Databases are kept from Stop to Start.
 type Instance struct {
+	guest.Gate // it answers neither logins nor requests during a pause
+
 	config  Config
 	version version
 	address string
@@ -60,8 +62,7 @@ type Instance struct {
 	boot        guest.Boot
 	topology    topology
 	started     time.Time
-	recovered   time.Time     // when a recovery that ends has ended
-	paused      chan struct{} // closed at its end; nil = not paused
+	recovered   time.Time // when a recovery that ends has ended
 	server      *tds.Server
 	databases   []*database
 	sessions    map[int]*Session
@@ -195,35 +196,6 @@ func (i *Instance) Stop() {
 	}
 }
 
-// Pause makes it answer neither logins nor requests, until Resume or Stop.
-func (i *Instance) Pause() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.paused == nil {
-		i.paused = make(chan struct{})
-	}
-}
-
-// Resume ends a pause, if there is one.
-func (i *Instance) Resume() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.paused != nil {
-		close(i.paused)
-		i.paused = nil
-	}
-}
-
-// awaitResume returns at once unless there is a pause.
-func (i *Instance) awaitResume() {
-	i.mu.Lock()
-	paused := i.paused
-	i.mu.Unlock()
-	if paused != nil {
-		<-paused
-	}
-}
-
 // NodePorts are the further ports reserved for this instance.
 func (i *Instance) NodePorts() []int { return i.extra }
 
@@ -250,7 +222,7 @@ func (i *Instance) serverName() string {
 
 // Open checks a login and its database.
 func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
-	i.awaitResume()
+	i.Await()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if refusal := i.refusal(l); refusal != nil {

@@ -74,7 +74,7 @@ func (s *Session) Batch(ctx context.Context, text string, params []tds.Param, w 
 
 // request runs a text that was sent as a batch, or in a call of the procedure `rpc`.
 func (s *Session) request(ctx context.Context, rpc, text string, params []tds.Param, w response) {
-	s.inst.awaitResume()
+	s.inst.Await()
 	s.begin(rpc, text)
 	defer s.end()
 	b := newBatch(ctx, s, w)
