@@ -63,7 +63,7 @@ func wholeNumber(v any, t tds.Type) int64 {
 	case bool:
 		return boolInt(v)
 	case tds.Decimal:
-		n := new(big.Int).Quo(v.Unscaled, pow10(v.Scale))
+		n := new(big.Int).Quo(v.Unscaled, tds.Pow10(v.Scale))
 		if !n.IsInt64() {
 			panic(overflow(t))
 		}
@@ -102,7 +102,7 @@ func toMoney(v any, t tds.Type) any {
 	if n, ok := v.(int64); ok && n > math.MinInt64/moneyScale && n < math.MaxInt64/moneyScale {
 		return tds.Money(n * moneyScale)
 	}
-	n := rescale(toDecimal(v, t), 4).Unscaled
+	n := toDecimal(v, t).Rescale(4).Unscaled
 	if !n.IsInt64() {
 		panic(overflow(t))
 	}
@@ -275,7 +275,7 @@ func compareValues(a, b any) int {
 	case tds.Decimal:
 		y := b.(tds.Decimal)
 		scale := max(x.Scale, y.Scale)
-		return rescale(x, scale).Unscaled.Cmp(rescale(y, scale).Unscaled)
+		return x.Rescale(scale).Unscaled.Cmp(y.Rescale(scale).Unscaled)
 	case time.Time:
 		return x.Compare(b.(time.Time))
 	}

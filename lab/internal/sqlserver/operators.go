@@ -66,11 +66,11 @@ func moneyOp(op string, x, y any, t tds.Type) any {
 	case op == "/" && b.Sign() == 0:
 		panic(divideByZero())
 	case op == "/":
-		n.Quo(n.Mul(a, pow10(8)), b)
+		n.Quo(n.Mul(a, tds.Pow10(8)), b)
 	case op == "+":
-		n.Mul(n.Add(a, b), pow10(4))
+		n.Mul(n.Add(a, b), tds.Pow10(4))
 	case op == "-":
-		n.Mul(n.Sub(a, b), pow10(4))
+		n.Mul(n.Sub(a, b), tds.Pow10(4))
 	default:
 		panic(badOperands(op, t, t))
 	}
@@ -106,7 +106,7 @@ func decimals(op string, left, right scalar) scalar {
 		if op == "*" {
 			return fitDecimal(newDecimal(new(big.Int).Mul(m, n), result.Scale), result)
 		}
-		m, n = rescale(x.(tds.Decimal), scale).Unscaled, rescale(y.(tds.Decimal), scale).Unscaled
+		m, n = x.(tds.Decimal).Rescale(scale).Unscaled, y.(tds.Decimal).Rescale(scale).Unscaled
 		switch op {
 		case "+":
 			return fitDecimal(newDecimal(new(big.Int).Add(m, n), scale), result)
@@ -130,43 +130,14 @@ func concatenation(left, right scalar, t tds.Type) scalar {
 	})
 }
 
-// powers are 10^0 to 10^99. They are never changed.
-var powers = func() (out [100]*big.Int) {
-	for n := range out {
-		out[n] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
-	}
-	return out
-}()
-
-func pow10(n int) *big.Int { return powers[n] }
-
 func newDecimal(unscaled *big.Int, scale int) tds.Decimal {
 	return tds.Decimal{Unscaled: unscaled, Scale: scale}
 }
 
-// rescale changes the scale; digits that do not fit are rounded half away from zero.
-func rescale(d tds.Decimal, scale int) tds.Decimal {
-	switch {
-	case d.Scale == scale:
-		return d
-	case d.Scale < scale:
-		return newDecimal(new(big.Int).Mul(d.Unscaled, pow10(scale-d.Scale)), scale)
-	}
-	return newDecimal(divideRounded(d.Unscaled, pow10(d.Scale-scale)), scale)
-}
-
-func divideRounded(x, by *big.Int) *big.Int {
-	quotient, rest := new(big.Int).QuoRem(x, by, new(big.Int))
-	if rest.Abs(rest).Lsh(rest, 1).CmpAbs(by) >= 0 {
-		quotient.Add(quotient, big.NewInt(int64(x.Sign()*by.Sign())))
-	}
-	return quotient
-}
-
 // fitDecimal converts a decimal to the scale of its type and checks the precision.
 func fitDecimal(d tds.Decimal, t tds.Type) any {
-	d = rescale(d, t.Scale)
-	if d.Unscaled.CmpAbs(pow10(t.Precision)) >= 0 {
+	d = d.Rescale(t.Scale)
+	if d.Unscaled.CmpAbs(tds.Pow10(t.Precision)) >= 0 {
 		panic(overflow(t))
 	}
 	return d

@@ -29,7 +29,7 @@ var samples = map[tds.Type][]any{
 	textType(25):                       {"", "4911-403C-98", "Größe  "},
 	{Kind: tds.KindVarBinary, Size: 8}: {[]byte{}, []byte{0, 1, 255}},
 	decimalType(38, 6): {tds.NewDecimal(0, 6), tds.NewDecimal(-2024994000, 6), tds.NewDecimal(math.MinInt64, 6),
-		newDecimal(new(big.Int).Neg(pow10(37)), 6)},
+		newDecimal(new(big.Int).Neg(tds.Pow10(37)), 6)},
 }
 
 // Columns return the values added to them, including NULL.

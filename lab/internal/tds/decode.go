@@ -215,13 +215,11 @@ func DecodeUTF16(b []byte) string {
 
 // AppendUTF16 adds s as UTF-16LE.
 func AppendUTF16(dst []byte, s string) []byte {
+	var units [2]uint16
 	for _, r := range s {
-		if r < 0x10000 {
-			dst = append(dst, byte(r), byte(r>>8))
-			continue
+		for _, unit := range utf16.AppendRune(units[:0], r) {
+			dst = binary.LittleEndian.AppendUint16(dst, unit)
 		}
-		hi, lo := utf16.EncodeRune(r)
-		dst = append(dst, byte(hi), byte(hi>>8), byte(lo), byte(lo>>8))
 	}
 	return dst
 }
@@ -236,10 +234,7 @@ func CutUTF16(s string, from, to int) string {
 func LenUTF16(s string) int {
 	n := 0
 	for _, r := range s {
-		n++
-		if r >= 0x10000 {
-			n++
-		}
+		n += utf16.RuneLen(r)
 	}
 	return n
 }
@@ -248,11 +243,7 @@ func LenUTF16(s string) int {
 func clip(s string, units int) string {
 	n := 0
 	for i, r := range s {
-		w := 1
-		if r >= 0x10000 {
-			w = 2
-		}
-		if n += w; n > units {
+		if n += utf16.RuneLen(r); n > units {
 			return s[:i]
 		}
 	}

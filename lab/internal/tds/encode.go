@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/big"
 	"time"
 )
 
@@ -124,14 +123,8 @@ func appendInteger(dst []byte, t Type, v int64) []byte {
 
 // appendDecimal adds a sign and the unscaled number at the column's scale, rounded half away from zero.
 func appendDecimal(dst []byte, t Type, v Decimal) []byte {
-	n := new(big.Int).Abs(v.Unscaled)
-	if up := t.Scale - v.Scale; up >= 0 {
-		n.Mul(n, power10(up))
-	} else {
-		divisor := power10(-up)
-		n.Add(n.Lsh(n, 1), divisor).Quo(n, divisor.Lsh(divisor, 1))
-	}
-	if n.Cmp(power10(t.Precision)) >= 0 {
+	n := v.Rescale(t.Scale).Unscaled
+	if n.CmpAbs(Pow10(t.Precision)) >= 0 {
 		panic(noValue(t, v))
 	}
 	width := decimalBytes(t.Precision)
@@ -143,8 +136,6 @@ func appendDecimal(dst []byte, t Type, v Decimal) []byte {
 	}
 	return dst
 }
-
-func power10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
 // appendMoment adds a date, or a date with a time.
 func appendMoment(dst []byte, t Type, v time.Time) []byte {

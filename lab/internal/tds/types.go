@@ -120,6 +120,33 @@ func NewDecimal(unscaled int64, scale int) Decimal {
 	return Decimal{Unscaled: big.NewInt(unscaled), Scale: scale}
 }
 
+// Rescale changes the scale; digits that do not fit are rounded half away from zero.
+func (d Decimal) Rescale(scale int) Decimal {
+	switch {
+	case d.Scale == scale:
+		return d
+	case d.Scale < scale:
+		return Decimal{new(big.Int).Mul(d.Unscaled, Pow10(scale-d.Scale)), scale}
+	}
+	by := Pow10(d.Scale - scale)
+	quotient, rest := new(big.Int).QuoRem(d.Unscaled, by, new(big.Int))
+	if rest.Abs(rest).Lsh(rest, 1).Cmp(by) >= 0 {
+		quotient.Add(quotient, big.NewInt(int64(d.Unscaled.Sign())))
+	}
+	return Decimal{quotient, scale}
+}
+
+// powers are 10^0 to 10^99. They are never changed.
+var powers = func() (out [100]*big.Int) {
+	for n := range out {
+		out[n] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+	}
+	return out
+}()
+
+// Pow10 is 10^n, which must not be changed.
+func Pow10(n int) *big.Int { return powers[n] }
+
 // Money is an amount in ten-thousandths.
 type Money int64
 

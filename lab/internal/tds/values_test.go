@@ -50,7 +50,7 @@ var valueCases = []struct {
 	{"decimal of 4 bytes", Type{Kind: KindDecimal, Precision: 9, Scale: 2}, NewDecimal(12345, 2), "050139300000"},
 	{"decimal of 8 bytes", Type{Kind: KindDecimal, Precision: 19}, NewDecimal(1, 0), "09010100000000000000"},
 	{"decimal of 12 bytes", Type{Kind: KindDecimal, Precision: 28},
-		Decimal{Unscaled: new(big.Int).Neg(power10(27))}, "0d00000000e83c80d09f3c2e3b03"},
+		Decimal{Unscaled: new(big.Int).Neg(Pow10(27))}, "0d00000000e83c80d09f3c2e3b03"},
 	{"decimal of 16 bytes", Type{Kind: KindDecimal, Precision: 38, Scale: 6}, NewDecimal(-12345678, 6),
 		"11004e61bc00000000000000000000000000"},
 	{"money", Type{Kind: KindMoney}, Money(-1234567), "08ffffffff7929edff"},
