@@ -28,7 +28,7 @@ def demo(
     Examples: vnuma demo; vnuma demo --scenario paper --study studies/quick.yml
     """
 
-    from vnuma import assets, lab
+    from vnuma import lab
 
     path = study or assets.asset("studies/demo.yml")
     read_study(path)  # refuses a wrong file before anything starts

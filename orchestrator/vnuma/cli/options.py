@@ -70,10 +70,7 @@ class PermitOptions:
     ticket: TicketOption = None
     require_tag: Annotated[
         str | None,
-        typer.Option(
-            metavar="CATEGORY:NAME",
-            help="Only VMs with this vSphere tag; it also permits them.",
-        ),
+        typer.Option(metavar="CATEGORY:NAME", help="Only VMs with this vSphere tag; it also permits them."),
     ] = None
 
     def permit(self) -> Permit:
@@ -129,13 +126,9 @@ def opened_run(run: str, store: str | None) -> tuple[Store, str]:
 
     Raises StoreError, and InputError for a file that is not an archive of vnuma.
     """
-    from vnuma.report.archive.read import is_archive
+    from vnuma.report.archive.read import is_archive, open_archive
 
-    if not is_archive(run):
-        return opened_store(store), run
-    from vnuma.report.archive.read import open_archive
-
-    return open_archive(Path(run))
+    return open_archive(Path(run)) if is_archive(run) else (opened_store(store), run)
 
 
 def label_of(name: str, run: str) -> str:
@@ -170,7 +163,7 @@ def inventory_of(given: Path | None, names: Iterable[str]) -> Path:
 
 def find_inventory(given: Path | None) -> Path:
     """The inventory to use: the given one, VNUMA_INVENTORY, ./inventory, or the running lab's."""
-    from vnuma import assets, lab
+    from vnuma import lab
 
     if given:
         return given

@@ -143,7 +143,7 @@ _ANSIBLE = re.compile(r"(?<![\w./=-])(ansible-(?:playbook|inventory)) (?=-i |--l
 
 _OF_A_STORE = re.compile(
     r"(?<![\w./=-])(vnuma (?:run|status|stop|restore|baseline (?:show|diff)|audit(?: show| verify)?"
-    r"|results|report|compare|pool|export|import))(?![\w-])(?![^\n;,]* --store )"
+    r"|results|report|compare|export))(?![\w-])(?![^\n;,]* --store )"
 )
 
 
