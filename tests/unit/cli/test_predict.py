@@ -39,17 +39,50 @@ def test_every_shape_is_predicted_with_its_confidence() -> None:
     assert (eight["sql_cpu_nodes_online"], eight["usable_cores"], eight["by_sql"]["otherwise"]) == (4, 8, 16)
 
 
-def test_unlike_hosts_are_rows_of_their_own_in_json() -> None:
-    """One shape, two hosts: 18 and 12, or three nodes."""
-    found = rows(
-        *("predict", "--vcpus", "30", "--memory", "512", "--cores-per-socket", "6"),
-        *("--host-nodes", "2x20/384@7.0", "--host-nodes", "4x14/256@7.0"),
-    )
+HIDDEN = "--memory 256 --host-nodes 2x20/384@7.0 --set cpuHotAddEnabled=true"
+TOO_MUCH = "--memory 600 --host-nodes 2x32/256@8.0"
+AUTOMATIC = "--host-nodes 2x20/384@8.0 --memory 64 --edition standard"
 
-    assert [(row["node_sizes"], row["confidence"]) for row in found] == [
-        ([18, 12], "low"),
-        ([12, 12, 6], "low"),
-    ]
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # Unlike hosts are rows of their own: 18 and 12, or three nodes.
+        (
+            "--vcpus 30 --memory 512 --cores-per-socket 6 "
+            "--host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0",
+            [
+                {"node_sizes": [18, 12], "confidence": "low"},
+                {"node_sizes": [12, 12, 6], "confidence": "low"},
+            ],
+        ),
+        # The VM uses two host nodes, and the guest sees one: that is not called local.
+        (f"{HIDDEN} --vcpus 24 --cores-per-socket 12", [{"hidden_host_nodes": 2}]),
+        (f"{HIDDEN} --sweep vcpus=21..40", [{"hidden_host_nodes": 2}]),
+        # Half of such memory is not merely remote: the VM does not run there.
+        (f"{TOO_MUCH} --vcpus 16", [{"more_memory_than_host": True}]),
+        (f"{TOO_MUCH} --sweep vcpus=4..16", [{"more_memory_than_host": True}]),
+        # Sizes that sockets divide are rows.
+        (
+            "--memory 256 --host-nodes 2x20/384@7.0 --sweep 8..20 --cores-per-socket 4",
+            [{"vcpus": 8}, {"vcpus": 12}, {"vcpus": 16}, {"vcpus": 20}],
+        ),
+        # Counted as one core per socket, Standard would use 4 of the 24.
+        (f"{AUTOMATIC} --sweep 16..16", [{"topology": "1x16", "usable_cores": 16}]),
+        (f"{AUTOMATIC} --sweep 24..24", [{"topology": "2x12", "usable_cores": 24}]),
+        # Two nodes in four vNUMA nodes: each takes half of a host node, and all take nearly both.
+        (
+            "--vcpus 16 --memory 500 --host-nodes 2x28/256@7.0 --cores-per-socket 4 "
+            "--set numa.vcpu.followcorespersocket=1",
+            [{"remote_mb": 0, "share_of_node_memory": pytest.approx(0.98, abs=0.005)}],
+        ),
+    ],
+)
+def test_json_has_what_differs_by_host_size_and_memory(options: str, expected: list[dict[str, Any]]) -> None:
+    """The distinct rows, of one shape or of a sweep."""
+    found = [{name: row[name] for name in expected[0]} for row in rows("predict", *options.split())]
+
+    assert [row for at, row in enumerate(found) if row not in found[:at]] == expected
 
 
 @pytest.mark.parametrize(
@@ -106,24 +139,6 @@ def test_a_vm_whose_last_socket_is_not_full_is_not_predicted(tmp_path: Path) -> 
     assert vnuma_here("predict", "--vm", "sql16", "--snapshot", snapshot, "--vcpus", "16").code == 0
 
 
-def test_nodes_that_hot_add_hides_are_not_called_local() -> None:
-    """The VM uses two host nodes, and the guest sees one."""
-    hidden = (
-        *("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0"),
-        "--set",
-        "cpuHotAddEnabled=true",
-    )
-    for size in (("--vcpus", "24", "--cores-per-socket", "12"), ("--sweep", "vcpus=21..40")):
-        assert {row["hidden_host_nodes"] for row in rows(*hidden, *size)} == {2}
-
-
-def test_more_memory_than_the_host_has_does_not_fit() -> None:
-    """Half of it is not merely remote: such a VM does not run there."""
-    for size in (("--vcpus", "16"), ("--sweep", "vcpus=4..16")):
-        command = ("predict", "--memory", "600", "--host-nodes", "2x32/256@8.0", *size)
-        assert {row["more_memory_than_host"] for row in rows(*command)} == {True}
-
-
 SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
 
 
@@ -136,32 +151,6 @@ def test_a_node_with_which_sql_server_does_not_start_is_named(sql: str, starts: 
     )
 
     assert (row["sql_does_not_start"] is None) is starts
-
-
-AUTOMATIC = ("--host-nodes", "2x20/384@8.0", "--memory", "64", "--edition", "standard")
-
-
-def test_a_sweep_of_automatic_shapes_counts_their_sockets() -> None:
-    """Counted as one core per socket, Standard would use 4 of the 24. Sizes that sockets divide are rows."""
-    divided = rows(*SWEEP, "--sweep", "8..20", "--cores-per-socket", "4")
-    assert [row["vcpus"] for row in divided] == [8, 12, 16, 20]
-    found = {row["vcpus"]: row for row in rows("predict", *AUTOMATIC, "--sweep", "16..24")}
-
-    assert [(found[size]["topology"], found[size]["usable_cores"]) for size in (16, 24)] == [
-        ("1x16", 16),
-        ("2x12", 24),
-    ]
-
-
-def test_memory_of_nearly_whole_nodes_is_not_called_local() -> None:
-    """Two nodes in four vNUMA nodes: each takes half of a host node, and all take nearly both."""
-    command = (
-        *("predict", "--vcpus", "16", "--memory", "500", "--host-nodes", "2x28/256@7.0"),
-        *("--cores-per-socket", "4", "--set", "numa.vcpu.followcorespersocket=1"),
-    )
-    (row,) = rows(*command)
-
-    assert (row["remote_mb"], round(row["share_of_node_memory"], 2)) == (0, 0.98)
 
 
 @pytest.mark.parametrize(
