@@ -11,6 +11,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cut import Forwarder, How
 from tests.support.looking import settings_now
+from tests.support.stores import attempt_lines
 from vnuma.domain.study.study import Evidence
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
@@ -23,7 +24,6 @@ from vnuma.errors import ConnectionDropped, EnvironmentProblem, ReconfigureRefus
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.instance.ready import read_ticks
-from vnuma.store import attempts
 from vnuma.store.rows import Claim
 from vnuma.vsphere.connect import Session
 from vnuma.workloads.interface import Reading
@@ -41,9 +41,8 @@ def test_one_fault_costs_one_attempt_and_the_cell_is_repeated(tmp_path: Path, la
         steps.shape(context)
     steps.measure(context)
 
-    with steps.store.read() as connection:
-        lines = attempts.lines_of_run(connection, steps.run.id)
-    assert [line.reason or str(line.outcome) for line in lines] == ["valid", "reconfigure_refused", "valid"]
+    ended = [line.reason or str(line.outcome) for line in attempt_lines(steps.store)]
+    assert ended == ["valid", "reconfigure_refused", "valid"]
     assert isinstance(claim_next_cell(context), NoCell)
 
 

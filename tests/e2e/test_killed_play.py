@@ -13,9 +13,9 @@ from tests.conftest import LabFactory
 from tests.support.cli import command
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
+from tests.support.stores import attempt_lines
 from tools.soak.points import Stage, Victim
 from tools.soak.watch import Watch, found_process
-from vnuma.store import attempts, runs
 
 
 @pytest.mark.long
@@ -36,8 +36,6 @@ def test_a_killed_play_is_replaced(tmp_path: Path, lab: LabFactory, vnuma_home: 
 
     assert process.returncode == 0, said
     assert settings_now(running) == before
-    with watch.store.read() as connection:
-        run = runs.get_run(connection, "small.1")
-        outcomes = [str(line.outcome) for line in attempts.lines_of_run(connection, run.id)]
+    outcomes = [str(line.outcome) for line in attempt_lines(watch.store)]
     assert outcomes.count("valid") == 2
     assert outcomes.count("interrupted") == 1

@@ -9,20 +9,15 @@ from typing import Any
 import pytest
 
 from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
-from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study import DAYS
-from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.run import oversight
 from vnuma.engine.run import supervise as supervision
-from vnuma.engine.run.oversight import SupervisedRun
 from vnuma.engine.run.progress import Progress
-from vnuma.engine.run.start import create_run
 from vnuma.errors import CellsMissing
-from vnuma.store.open import open_store
 from vnuma.store.tables import utc_now
 
 RESTORE_S = 60.0
@@ -63,21 +58,16 @@ def test_a_real_run_that_overruns_is_stopped_restored_and_resumed(
     running = lab(boot={"tools_seconds": 1.5})
     before = settings_now(running)
     path, inventory = write_study(tmp_path, allowed_hours=hours()), write_inventory(tmp_path, running)
-    text = path.read_text(encoding="utf-8")
-    study = parse_study(text, str(path))
-    targets = read_targets(inventory, study.vms)
     vnuma_home.mkdir()
-    url = f"sqlite:///{vnuma_home / 'vnuma.db'}"
-    store = open_store(url)
-    run = create_run(store, prepare(study, text, targets, inventory))
-    assert study.allowed_hours
-    closes = study.allowed_hours.closes(utc_now())
+    steps = Steps.of(tmp_path, inventory, path, f"sqlite:///{vnuma_home / 'vnuma.db'}")
+    assert steps.study.allowed_hours
+    closes = steps.study.allowed_hours.closes(utc_now())
     assert closes
     clock = Clock(closes)
     for supervisor in (supervision, oversight):
         monkeypatch.setattr(supervisor, "utc_now", clock)
 
-    ended = supervision.supervise(SupervisedRun(store, url, run, study, targets, inventory), clock.watch)
+    ended = supervision.supervise(steps.work, clock.watch)
 
     assert clock.busy
     assert ended.progress.valid < ended.progress.total

@@ -17,6 +17,7 @@ from tests.support import small_disk as disk
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, database_of, find_binaries, start
+from tests.support.stores import attempt_lines
 from tests.support.supervised import Struck
 from vnuma.engine.restore.restore_vm import Restored
 from vnuma.engine.run import oversight
@@ -25,8 +26,7 @@ from vnuma.engine.run.oversight import SupervisedRun, Watch
 from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.supervise import restore_vms, supervise
 from vnuma.errors import NotAtBaseline, StoreUnwritable
-from vnuma.store import attempts, tables
-from vnuma.store.open import Store
+from vnuma.store import tables
 from vnuma.store.postgresql import Patience
 from vnuma.store.rows import Outcome
 
@@ -61,12 +61,6 @@ class Away:
             self.back()
 
 
-def outcomes(store: Store, run_id: int) -> list[Outcome | None]:
-    """How the run's attempts ended, in order."""
-    with store.read() as connection:
-        return [line.outcome for line in attempts.lines_of_run(connection, run_id)]
-
-
 def test_connections_that_are_all_taken_cost_no_attempt(
     tmp_path: Path, lab: LabFactory, server: Cluster
 ) -> None:
@@ -81,7 +75,7 @@ def test_connections_that_are_all_taken_cost_no_attempt(
 
     assert ended.problems == ()
     assert away.said
-    assert outcomes(steps.store, steps.run.id) == [Outcome.VALID]
+    assert [line.outcome for line in attempt_lines(steps.store)] == [Outcome.VALID]
     assert settings_now(running) == before
 
 
@@ -137,6 +131,6 @@ def test_a_full_disk_ends_the_run_and_names_the_store(
     assert isinstance(ended.worst, StoreUnwritable), ended.problems
     assert str(steps.store.place) in ended.worst.what
     assert settings_now(running) == before
-    assert Outcome.FAILED not in outcomes(steps.store, steps.run.id)
+    assert Outcome.FAILED not in {line.outcome for line in attempt_lines(steps.store)}
     with steps.store.read() as connection:
         assert len(connection.execute(select(tables.vm.c.restored_at)).all()) == 1

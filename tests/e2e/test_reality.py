@@ -19,11 +19,11 @@ from tests.support.cli import command, vnuma, vnuma_here
 from tests.support.lab import LabHandle, start_lab
 from tests.support.looking import answer_by_hand, settings_now, settings_of
 from tests.support.site import SMALL, write_inventory, write_study
+from tests.support.stores import attempt_lines
 from tools.soak.points import Stage
 from tools.soak.watch import Watch
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.errors import NotAtBaseline, QuestionPending
-from vnuma.store import attempts, runs
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -55,13 +55,6 @@ def dakic(folder: Path, **changes: Any) -> Path:
     path = folder / "dakic2019.yml"
     path.write_text(json.dumps(study | changes), encoding="utf-8")
     return path
-
-
-def outcomes(watch: Watch) -> list[str | None]:
-    """How the run's attempts ended, in order."""
-    with watch.store.read() as connection:
-        run = runs.get_run(connection, "latest")
-        return [line.outcome for line in attempts.lines_of_run(connection, run.id)]
 
 
 def kill_in_a_query(study: Path, inventory: Path, running: LabHandle, home: Path) -> Watch:
@@ -118,7 +111,7 @@ def test_the_papers_study_of_a_used_vm_survives_kill_9(
     again = vnuma_here("restore", "sql16", "--dry-run")
     assert (again.code, settings_now(running, "sql16")) == (0, before)
     if way == "resume":
-        ended = [outcome for outcome in outcomes(watch) if outcome != "interrupted"]
+        ended = [line.outcome for line in attempt_lines(watch.store) if line.outcome != "interrupted"]
         assert ended == ["valid"] * 6  # five arms, and the reference again
 
 

@@ -19,6 +19,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command, status, vnuma, vnuma_here
 from tests.support.looking import change_by_hand, settings_now, settings_of, until
 from tests.support.site import write_inventory, write_study
+from tests.support.stores import attempt_lines
 from tools.bench.processes import PROC
 from tools.soak.points import Stage, Victim
 from tools.soak.watch import Watch, found_process
@@ -28,7 +29,7 @@ from vnuma.engine.run.start import reopen, what_it_did
 from vnuma.errors import InputError, Interrupted, StoreError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.database import dataset, ownership
-from vnuma.store import attempts, runs, samples
+from vnuma.store import runs, samples
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import RunState, StopRequest
 
@@ -43,17 +44,9 @@ def store_of(home: Path) -> Store:
     return open_store(f"sqlite:///{home / 'vnuma.db'}")
 
 
-def outcomes(home: Path) -> list[tuple[str, str | None]]:
-    """(label, outcome) of every attempt so far."""
-    store = store_of(home)
-    with store.read() as connection:
-        run = runs.get_run(connection, "latest")
-        return [(a.label, a.outcome) for a in attempts.attempts_of_run(connection, run.id)]
-
-
-def valid_cells(home: Path) -> int:
-    """How many cells have their valid attempt."""
-    return sum(outcome == "valid" for _, outcome in outcomes(home))
+def valid_cells(home: Path) -> list[str]:
+    """The labels of the cells that have their valid attempt."""
+    return [line.label for line in attempt_lines(store_of(home)) if line.outcome == "valid"]
 
 
 def start(study: Path, inventory: Path) -> subprocess.Popen[str]:
@@ -75,10 +68,11 @@ def begun(home: Path, cells: int) -> Callable[[], bool]:
         if not (home / "vnuma.db").exists():
             return False
         try:
-            seen = outcomes(home)
+            seen = attempt_lines(store_of(home))
         except (InputError, StoreError):  # the store is being made at this very moment
             return False
-        return sum(o == "valid" for _, o in seen) >= cells and bool(seen) and seen[-1][1] is None
+        valid = sum(line.outcome == "valid" for line in seen)
+        return valid >= cells and bool(seen) and seen[-1].outcome is None
 
     return condition
 
@@ -108,7 +102,7 @@ def test_ctrl_c_restores_the_vm_and_keeps_its_cells(
 
     assert process.returncode == 130, said
     assert settings_now(running) == before
-    assert valid_cells(vnuma_home) == 1
+    assert len(valid_cells(vnuma_home)) == 1
 
 
 @pytest.mark.long
@@ -186,14 +180,14 @@ def test_after_kill_9_a_resume_loses_and_repeats_nothing(
 
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=240)
-    kept = [label for label, outcome in outcomes(vnuma_home) if outcome == "valid"]
+    kept = valid_cells(vnuma_home)
 
     resumed = vnuma("run", "--resume", "small.1")
 
     assert resumed.code == 0, resumed.text
     assert settings_now(running) == before
     until(lambda: not processes_of(vnuma_home), "end of the dead run's play")
-    after = [label for label, outcome in outcomes(vnuma_home) if outcome == "valid"]
+    after = valid_cells(vnuma_home)
     assert after[: len(kept)] == kept
     assert len(after) == 2
     with store_of(vnuma_home).read() as connection:
@@ -209,9 +203,7 @@ def test_after_kill_9_a_resume_loses_and_repeats_nothing(
 
 def repeated(home: Path) -> bool:
     """Whether a VM whose attempt was interrupted has measured a valid cell since."""
-    store = store_of(home)
-    with store.read() as connection:
-        lines = attempts.lines_of_run(connection, runs.get_run(connection, "small.1").id)
+    lines = attempt_lines(store_of(home))
     cut = {line.vm_id: line.id for line in reversed(lines) if line.outcome == "interrupted"}
     return any(line.id > cut.get(line.vm_id, line.id) and line.outcome == "valid" for line in lines)
 
@@ -321,7 +313,7 @@ def test_a_stop_that_comes_with_the_last_cell_leaves_nothing_undone(
     _, told = process.communicate(timeout=240)
 
     assert process.returncode == 0, told
-    assert valid_cells(vnuma_home) == 2
+    assert len(valid_cells(vnuma_home)) == 2
     assert settings_now(running) == before
     with store_of(vnuma_home).read() as connection:
         assert runs.get_run(connection, "latest").state is RunState.FINISHED

@@ -6,7 +6,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from vnuma.store import attempts, runs
 from vnuma.store.open import Store, open_store
+from vnuma.store.rows import AttemptLine
 
 
 def new_store(path: Path) -> Store:
@@ -24,3 +26,9 @@ def _empty() -> bytes:
         open_store(f"sqlite:///{path}")
         assert not path.with_name("vnuma.db-wal").exists()
         return path.read_bytes()
+
+
+def attempt_lines(store: Store, run: str = "latest") -> tuple[AttemptLine, ...]:
+    """The attempts of a run so far, in order."""
+    with store.read() as connection:
+        return attempts.lines_of_run(connection, runs.get_run(connection, run).id)
