@@ -5,25 +5,36 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from vnuma.checks.check_history import History, StandingFinding
 from vnuma.checks.rules.catalogue import BY_ID
+from vnuma.engine.design_check.history import history
 from vnuma.engine.run.progress import Away, CellProgress, CellWord, Progress, VmProgress, line_of
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
-from vnuma.report.page.page import environment
+from vnuma.report.comparison.two_runs import compare_runs
+from vnuma.report.model.model import LoadedRun, load_run
+from vnuma.report.model.words import progress_words
+from vnuma.report.page.comparison_page import compared_html
+from vnuma.report.page.page import answer_parts, environment
+from vnuma.report.page.render import page_text
 from vnuma.report.tables.history import study_history
-from vnuma.serve.reader import Figures, Reader, SharedCache
-from vnuma.store import audit
+from vnuma.serve.reader import Reader, SharedCache
+from vnuma.store import audit, estate_checks
+from vnuma.store.change_detection import figures_mark
 from vnuma.store.tables import utc_now
 from vnuma.words.plain_text import counted, duration
 from vnuma.words.provenance import banner, kind
 
 MOST = 300
 """Most lines of the audit log, or findings of an estate, on one page."""
+
+REPORTS = 8
+"""Most cached reports: each is about a megabyte."""
 
 _SIGNS: Mapping[CellWord, str] = {
     "valid": "✓",
@@ -45,12 +56,16 @@ class Live:
 
 
 class Pages:
-    """The pages of one store."""
+    """The pages of one store. Texts with figures are cached by run; no samples stay in memory."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self.figures = Figures(reader.store)
         self._live = SharedCache[Live](200)
+        self._answers = SharedCache[tuple[str, Hashable]](200)
+        self._reports = SharedCache[str](REPORTS)
+        self._compared = SharedCache[str](REPORTS)
+        self._estate = SharedCache[tuple[str, str | None]](1)
+        self._behind = ThreadPoolExecutor(1, thread_name_prefix="figures")
 
     def runs(self) -> str:
         return _watched("Runs", self.runs_live(), "/")
@@ -70,7 +85,7 @@ class Pages:
     def run_live(self, name: str) -> Live:
         """The changing part of a run's page. Raises InputError."""
         view, progress = self.reader.view(), self._run(name)
-        answers, mark = self.figures.answers(progress)
+        answers, mark = self._answers_of(progress)
 
         def make() -> str:
             return _filled(
@@ -86,7 +101,8 @@ class Pages:
 
     def report(self, name: str) -> str:
         """The run's report. Raises InputError."""
-        return self.figures.report(self._run(name).run.id)
+        run_id = self._run(name).run.id
+        return self._reports.get(run_id, self._mark(run_id), lambda: page_text(self._loaded(run_id)))
 
     def study(self, name: str) -> str:
         """Every run of a study, with what changed around them. Raises InputError."""
@@ -103,7 +119,7 @@ class Pages:
             try:
                 pair = [self._run(name).run for name in (before, after)]
                 simulated = next((run.simulated for run in pair if run.simulated), None)
-                found = self.figures.compared((pair[0].id, pair[1].id), allowed)
+                found = self._compared_texts(pair[0].id, pair[1].id, allowed)
             except InputError as error:
                 problem = error
         return _page(
@@ -120,9 +136,11 @@ class Pages:
 
     def estate(self) -> str:
         """The recorded checks of estates: what is new, gone and unchanged."""
-        simulated = None
+        store, simulated = self.reader.store, None
+        with store.read() as connection:
+            checks = estate_checks.checks_of(connection)
         try:
-            text, simulated = self.figures.estate(_estate)
+            text, simulated = self._estate.get("estate", checks, lambda: _estate(history(store)))
         except InputError:
             text = ""
         return _page("estate", "Estate", simulated, found=text)
@@ -143,6 +161,41 @@ class Pages:
             kinds={name: kind(word) for name, word in simulated.items() if word},
             value=_value,
         )
+
+    def _answers_of(self, progress: Progress) -> tuple[str, Hashable]:
+        """Answer and verdicts of each VM as HTML, and a mark of them. Reads nothing if no attempt ended.
+
+        While the run goes on, a text that is one attempt behind is returned at once, and the next request
+        gets the new one. After its end, requests wait for the final figures, since nothing would trigger
+        another one.
+        """
+        run_id = progress.run.id
+        mark = progress.run.state, tuple((vm.done, vm.valid, vm.last, vm.ended_by) for vm in progress.vms)
+
+        def make() -> tuple[str, Hashable]:
+            loaded = self._loaded(run_id)
+            words, parts = progress_words(loaded), answer_parts(loaded)
+            return _filled("answers", loaded=loaded, study=loaded.study, progress=words, parts=parts), mark
+
+        if progress.run.state.ended:
+            return self._answers.get(run_id, mark, make)
+        return self._answers.latest(run_id, mark, make, self._behind)
+
+    def _compared_texts(self, before: int, after: int, allowed: Sequence[str]) -> str:
+        """Two compared runs. Raises InputError where they may not be compared."""
+
+        def make() -> str:
+            return compared_html(compare_runs([self._loaded(before)], [self._loaded(after)], allowed))
+
+        key = (before, after, tuple(allowed))
+        return self._compared.get(key, (self._mark(before), self._mark(after)), make)
+
+    def _loaded(self, run_id: int) -> LoadedRun:
+        return load_run(self.reader.store, str(run_id))
+
+    def _mark(self, run_id: int) -> Hashable:
+        with self.reader.store.read() as connection:
+            return figures_mark(connection, run_id)
 
     def _run(self, name: str) -> Progress:
         view = self.reader.view()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Hashable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
@@ -13,18 +13,10 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
-from vnuma.checks.check_history import History
-from vnuma.engine.design_check.history import history
 from vnuma.engine.run.progress import Away, Progress, progress_of, vms_away
 from vnuma.errors import StoreError, VnumaError
-from vnuma.report.comparison.two_runs import compare_runs
-from vnuma.report.model.model import load_run
-from vnuma.report.model.words import progress_words
-from vnuma.report.page.comparison_page import compared_html
-from vnuma.report.page.page import answer_parts, environment
-from vnuma.report.page.render import page_text
-from vnuma.store import estate_checks, runs
-from vnuma.store.change_detection import figures_mark, run_marks
+from vnuma.store import runs
+from vnuma.store.change_detection import run_marks
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.tables import utc_now
@@ -193,71 +185,3 @@ class SharedCache(Generic[T]):
             while len(self._entries) > self._most:
                 self._entries.popitem(last=False)
             return entry
-
-
-REPORTS = 8
-"""Most cached reports: each is about a megabyte."""
-
-
-class Figures:
-    """Cached page texts by run. No samples stay in memory."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._answers = SharedCache[tuple[str, Hashable]](200)
-        self._reports = SharedCache[str](REPORTS)
-        self._compared = SharedCache[str](REPORTS)
-        self._estate = SharedCache[tuple[str, str | None]](1)
-        self._behind = ThreadPoolExecutor(1, thread_name_prefix="figures")
-
-    def answers(self, progress: Progress) -> tuple[str, Hashable]:
-        """Answer and verdicts of each VM as HTML, and a mark of them. Reads nothing if no attempt ended.
-
-        While the run goes on, a text that is one attempt behind is returned at once, and the next request
-        gets the new one. After its end, requests wait for the final figures, since nothing would trigger
-        another one.
-        """
-        run_id = progress.run.id
-        mark = progress.run.state, tuple((vm.done, vm.valid, vm.last, vm.ended_by) for vm in progress.vms)
-
-        def make() -> tuple[str, Hashable]:
-            return self._answers_now(run_id), mark
-
-        if progress.run.state.ended:
-            return self._answers.get(run_id, mark, make)
-        return self._answers.latest(run_id, mark, make, self._behind)
-
-    def report(self, run_id: int) -> str:
-        return self._reports.get(
-            run_id, self._mark(run_id), lambda: page_text(load_run(self._store, str(run_id)))
-        )
-
-    def compared(self, pair: tuple[int, int], allowed: Sequence[str]) -> str:
-        """Two compared runs. Raises InputError where they may not be compared."""
-        marks = tuple(map(self._mark, pair))
-
-        def make() -> str:
-            before, after = (load_run(self._store, str(run)) for run in pair)
-            return compared_html(compare_runs([before], [after], allowed))
-
-        return self._compared.get((pair, tuple(allowed)), marks, make)
-
-    def estate(self, render: Callable[[Sequence[History]], tuple[str, str | None]]) -> tuple[str, str | None]:
-        """The recorded checks of estates, and what simulates them. Raises InputError without any."""
-        with self._store.read() as connection:
-            checks = estate_checks.checks_of(connection)
-        return self._estate.get("estate", checks, lambda: render(history(self._store)))
-
-    def _mark(self, run_id: int) -> Hashable:
-        with self._store.read() as connection:
-            return figures_mark(connection, run_id)
-
-    def _answers_now(self, run_id: int) -> str:
-        loaded = load_run(self._store, str(run_id))
-        return (
-            environment()
-            .get_template("serve/answers.html.j2")
-            .render(
-                loaded=loaded, study=loaded.study, progress=progress_words(loaded), parts=answer_parts(loaded)
-            )
-        )
