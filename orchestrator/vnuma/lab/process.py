@@ -120,7 +120,10 @@ def up(
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     password_file = folder / "password"
-    command = [str(ready_program()), *arguments(scenario, folder, password_file, time_scale, seed)]
+    command = [str(ready_program()), "--scenario", str(scenario), "--state-dir", str(folder)]
+    command += ["--password-file", str(password_file)]
+    command += [] if time_scale is None else ["--time-scale", str(time_scale)]
+    command += [] if seed is None else ["--seed", str(seed)]
     (folder / "events.jsonl").unlink(missing_ok=True)
     pid = _spawn(command, folder)
     event = _wait_ready(pid, folder)
@@ -154,23 +157,6 @@ def down(state_dir: Path | None = None) -> bool:
     return state is not None
 
 
-def arguments(
-    scenario: str | Path,
-    state_dir: Path,
-    password_file: Path,
-    time_scale: float | None = None,
-    seed: int | None = None,
-) -> list[str]:
-    """The lab's command line, without the program."""
-    words = ["--scenario", str(scenario), "--state-dir", str(state_dir)]
-    words += ["--password-file", str(password_file)]
-    if time_scale is not None:
-        words += ["--time-scale", str(time_scale)]
-    if seed is not None:
-        words += ["--seed", str(seed)]
-    return words
-
-
 def _folder(state_dir: Path | None) -> Path:
     """The state folder: the given one, else VNUMA_LAB_STATE, else `lab` in vnuma's home."""
     named = os.environ.get("VNUMA_LAB_STATE")
@@ -194,7 +180,7 @@ def _wait_ready(pid: int, folder: Path) -> dict[str, Any]:
     deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline:
         alive = _started(pid) is not None
-        event = first_event(folder / "events.jsonl", "ready")
+        event = _ready_event(folder / "events.jsonl")
         if event is not None:
             return event
         if not alive:
@@ -210,18 +196,11 @@ def _wait_ready(pid: int, folder: Path) -> dict[str, Any]:
     )
 
 
-def first_event(path: Path, kind: str) -> dict[str, Any] | None:
-    """The first event of that kind in a lab's output, or None."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    for line in text.splitlines(keepends=True):
-        if line.endswith("\n"):
-            event: dict[str, Any] = json.loads(line)
-            if event.get("event") == kind:
-                return event
-    return None
+def _ready_event(output: Path) -> dict[str, Any] | None:
+    """The `ready` line of a lab's output, once it is complete."""
+    text = output.read_text(encoding="utf-8") if output.exists() else ""
+    events = (json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n"))
+    return next((event for event in events if event.get("event") == "ready"), None)
 
 
 def _write_state(folder: Path, state: LabState) -> None:
