@@ -294,11 +294,3 @@ def test_without_its_packages_the_verb_says_how_to_install_them(monkeypatch: pyt
     assert ran.code == 4
     packages = " ".join(ran.err.split()).partition(" -m pip install ")[2].split()
     assert packages[:3] == ["starlette", "uvicorn", "prometheus-client"]
-
-
-def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
-    """A mistyped path is an error."""
-    ran = vnuma_here("serve", "--store", f"sqlite:///{tmp_path}/none.db")
-
-    assert ran.code == 9
-    assert not (tmp_path / "none.db").exists()

@@ -114,7 +114,7 @@ def test_before_the_first_run_there_is_no_store(vnuma_home: Path) -> None:
         *(("status",), ("audit",), ("audit", "verify"), ("results",), ("report",), ("export", "latest")),
         *(("baseline", "show", "sql16"), ("baseline", "diff", "sql16"), ("compare", "a.1", "a.2")),
         *(("compare", "a.1", "a.2", "a.3"), ("check", "--history"), ("restore",), ("restore", "--dry-run")),
-        *(("stop", "latest"), ("run", "--resume", "latest")),
+        *(("stop", "latest"), ("run", "--resume", "latest"), ("serve",)),
         ("power", str(ROOT / "studies/quick.yml"), "--pilot", "latest"),
     ],
     ids=" ".join,
