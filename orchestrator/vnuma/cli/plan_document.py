@@ -17,7 +17,7 @@ from vnuma.engine.access.context import holder
 from vnuma.engine.preflight.findings import Permit
 from vnuma.engine.preflight.plan import TargetPlan
 from vnuma.report.page.page import filled
-from vnuma.words.plain_text import counted, duration
+from vnuma.words.plain_text import counted, duration, plural
 from vnuma.words.provenance import banner
 
 
@@ -32,7 +32,7 @@ def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Perm
         ("VMs" if study.shapes else "Machines", ", ".join(plan.name for plan in plans)),
         ("When", hours.words if hours else "at any time: the study states no allowed hours"),
         ("Duration", f"about {duration(in_all(study, plans))} (assumed until measured)"),
-        (_several(cycle).capitalize(), str(sum(plan.boots for plan in plans))),
+        (plural(cycle).capitalize(), str(sum(plan.boots for plan in plans))),
         *_database(study),
         ("Blocked by", ", ".join(blocks) or "nothing"),
     )
@@ -45,7 +45,7 @@ def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Perm
         banner=banner(simulated),
         each=_SHAPED if study.shapes else _AS_IT_IS,
         cycle=cycle,
-        cycles=_several(cycle),
+        cycles=plural(cycle),
         facts=facts,
         steps=_steps(study),
         restore_steps=_restore_steps(study),
@@ -61,10 +61,6 @@ _SHAPED = (
     "was."
 )
 _AS_IT_IS = "Each machine below is measured again and again as it is: neither reconfigured nor booted."
-
-
-def _several(cycle: str) -> str:
-    return f"{cycle}es" if cycle.endswith("s") else f"{cycle}s"
 
 
 def _change(study: Study, plan: TargetPlan, index: int) -> dict[str, object]:

@@ -37,9 +37,14 @@ def capitalised(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def plural(noun: str) -> str:
+    """`blocks`, `passes`."""
+    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
+
+
 def counted(number: int, noun: str) -> str:
     """`1 block`, `2,500 VMs`, `6 passes`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
 
 
 def gigabytes(megabytes: float) -> str:

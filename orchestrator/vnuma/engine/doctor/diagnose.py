@@ -6,7 +6,7 @@ import platform
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -41,6 +41,7 @@ from vnuma.store.place import parse_place
 from vnuma.store.schema import HEAD
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
+from vnuma.words.plain_text import counted
 from vnuma.words.provenance import why_no_hardware
 from vnuma.workloads.page_cache.obstacles import obstacles_of_guest
 from vnuma.workloads.shell import linux_question
@@ -126,9 +127,7 @@ def _from_outside(targets: Iterable[Target]) -> Iterator[Diagnosis]:
         yield _guarded("driver", partial(_driver, name))
     yield from diagnose_vm.tickets(servers)
     for target in targets:
-        power: list[Power] = []
-        if target.vcenter:
-            yield from _vsphere(target, power)
+        power = (yield from _vsphere(target)) if target.vcenter else None
         if target.sql:
             yield from _found(unencrypted_connection(target), "SQL wire")
             yield from _found(unused_login(target), "SQL login")
@@ -155,7 +154,7 @@ def _machine(name: str, machine: LinuxFacts) -> Iterator[Diagnosis]:
     if machine.provenance:
         yield Diagnosis("warn", "machine", why_no_hardware(machine.provenance))
     nodes = tuple(
-        f"node {node.id}: {len(node.cpus)} CPU{'' if len(node.cpus) == 1 else 's'}, {node.memory_mb:,} MB, "
+        f"node {node.id}: {counted(len(node.cpus), 'CPU')}, {node.memory_mb:,} MB, "
         f"{node.free_mb + node.cached_mb:,} MB free or cache"
         for node in machine.nodes
     )
@@ -184,14 +183,15 @@ def _driver(preferred: str) -> Diagnosis:
     return Diagnosis("ok", "driver", f"{found.name} {found.version}")
 
 
-def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
-    """What vCenter shows; `power` gets the VM's power state, if it can be read."""
+def _vsphere(target: Target) -> Generator[Diagnosis, None, Power | None]:
+    """What vCenter shows; returns the VM's power state, if it can be read."""
+    power = None
     try:
         with connect(vcenter(target)) as session:
             yield from diagnose_vm.server(target, session)
             ref = read.find_vm(session, target.vm)
             facts = read.read_vm(session, ref)
-            power.append(facts.power)
+            power = facts.power
             yield _vm(target, facts)
             host = read.read_host(session, session.host(facts.host_moid))
             nodes = f"{len(host.numa_nodes)} NUMA nodes of {host.cores_per_node} cores"
@@ -210,6 +210,7 @@ def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
         yield Diagnosis.failed("VM", error)
     except VnumaError as error:
         yield Diagnosis.failed("vCenter", error)
+    return power
 
 
 def _vm(target: Target, facts: VmFacts) -> Diagnosis:
@@ -229,9 +230,9 @@ def _found(findings: Iterable[Finding], subject: str) -> Iterator[Diagnosis]:
         yield Diagnosis(state, subject, f"{item.id} {item.what}", (f"fix: {item.fix}",) if item.fix else ())
 
 
-def _sql(target: Target, power: list[Power]) -> Diagnosis:
+def _sql(target: Target, power: Power | None) -> Diagnosis:
     """Asked of a VM whose power state is not known, too: a silent vCenter says nothing about SQL Server."""
-    if power and power[0] is not Power.ON:
+    if power not in (None, Power.ON):
         return Diagnosis("warn", "SQL Server", f"not evaluated: {target.name} is powered off")
     with connect_sql(sql_server(target)) as connection:
         may = sql_facts.read_permissions(connection)

@@ -73,8 +73,7 @@ def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
             f"of a limit on {where}.",
             _UNLIMITED[limit.resource],
         )
-    if seen.neighbours:
-        many = len(seen.neighbours)
+    if many := len(seen.neighbours):
         yield Finding.warn(
             "P10",
             f"{many} other {'VM runs' if many == 1 else 'VMs run'} on {host}: {some_of(seen.neighbours)}.",
