@@ -17,7 +17,7 @@ from vnuma.cli.options import (
     inventory_of,
     reached_by,
 )
-from vnuma.cli.screen import echo, echo_json, note, require_yes, say, signed, write_out
+from vnuma.cli.screen import can_ask, echo, echo_json, note, require_yes, say, signed, write_out
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.errors import EnvironmentProblem, UsageError
@@ -135,7 +135,7 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
     nobody can answer.
     """
 
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         raise UsageError(
             f"{vm.name} would be power-cycled and changed. That needs your confirmation, and this is "
             "not a terminal. Nothing was changed.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.screen import say
+from vnuma.cli.screen import can_ask, say
 from vnuma.errors import InputError, UsageError
 
 
@@ -68,7 +67,7 @@ def init(
         }
     )
     if test_clone is None:
-        test_clone = _asks() and typer.confirm("Is the VM a test clone", default=False, err=True)
+        test_clone = can_ask() and typer.confirm("Is the VM a test clone", default=False, err=True)
     answers = Answers(**told, test_clone=test_clone, proxy=proxy)
     path = write_inventory(folder, answers)
     typer.echo(f"Wrote {path}.")
@@ -112,10 +111,6 @@ def _some(text: str) -> str:
     return text
 
 
-def _asks() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
     """An answer to each question: given, asked for, or the default. Raises UsageError."""
 
@@ -126,7 +121,7 @@ def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
                 questions[name].read(value)
             except InputError as error:
                 raise UsageError(f"{_option(name)}: {error.what}", fix=error.fix) from error
-    if _asks():
+    if can_ask():
         return {name: _ask(questions[name]) if value is None else value for name, value in given.items()}
     told = {name: one.default if given[name] is None else given[name] for name, one in questions.items()}
     if missing := [_option(name) for name, value in told.items() if value is None]:

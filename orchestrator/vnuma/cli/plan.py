@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +24,6 @@ from vnuma.words.plain_text import duration
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.findings import Permit
-    from vnuma.engine.preflight.plan import ShapePlan, TargetPlan
 
 
 def plan(
@@ -50,7 +47,7 @@ def plan(
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
     from vnuma.cli.design_lines import in_all
-    from vnuma.cli.plan_text import called, plan_text
+    from vnuma.cli.plan_text import called, document_of, plan_text
     from vnuma.engine.access.inventory import of_site, study_targets
     from vnuma.engine.notify import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
@@ -64,7 +61,7 @@ def plan(
     planned = plan_all(parsed, of_site(targets, site), permit, where)
     plans = list(planned.values())
     if format_ == "json":
-        echo_json(_document(parsed, plans))
+        echo_json(document_of(parsed, plans))
     else:
         start = _command("run", study, inventory, permit)
         for name, one in planned.items():
@@ -108,55 +105,3 @@ def _command(verb: str, study: Path, inventory: Path | None, permit: Permit) -> 
         *(["--require-tag", permit.tag] if permit.tag else []),
     ]
     return shlex.join(["vnuma", verb, str(study), *where, *under])
-
-
-def _document(study: Study, plans: Sequence[TargetPlan]) -> dict[str, object]:
-    from vnuma.cli.design_lines import assumed_plans, in_all
-
-    return {
-        "schema": "vnuma/plan/2",
-        "simulated": any(plan.simulated for plan in plans),
-        "study": study.name,
-        "allocation": asdict(assumed_plans(study)),
-        "vms": [_target(study, plan) for plan in plans],
-        "assumed_seconds": in_all(study, plans),
-    }
-
-
-def _target(study: Study, plan: TargetPlan) -> dict[str, object]:
-    """Everything about one target: what all have, then what its hypervisor and its guest add."""
-    return {
-        "vm": plan.name,
-        "path": plan.path,
-        "host": plan.host_name,
-        "boots": plan.boots,
-        "replicate": study.replicate,
-        "assumed_seconds": plan.seconds,
-        "measured": [label for label in study.labels if label not in plan.left_out],
-        "left_out": dict(plan.left_out),
-        "findings": [asdict(finding) for finding in plan.findings],
-        **(_shape(plan.shape) if plan.shape else {}),
-        **({"guest": asdict(plan.linux)} if plan.linux else {}),
-    }
-
-
-def _shape(plan: ShapePlan) -> dict[str, object]:
-    from vnuma.engine.preflight.plan import distinguished_by_workload, same_nodes, same_to_the_guest
-
-    return {
-        "esxi": plan.host.release.version,
-        "arms": [
-            {
-                "arm": arm.label,
-                "impossible": arm.impossible,
-                "rule": arm.rule or None,
-                "prediction": asdict(arm.prediction) if arm.prediction else None,
-                "guest": asdict(arm.view) | {"factors": dict(arm.view.factors)} if arm.view else None,
-                "changes": [asdict(edit) for edit in arm.change or ()],
-            }
-            for arm in plan.arms
-        ],
-        "same_to_the_guest": [asdict(alike) for alike in same_to_the_guest(plan.arms)],
-        "same_vnuma_nodes": [asdict(alike) for alike in same_nodes(plan.arms)],
-        "told_apart_by_workload": [asdict(alike) for alike in distinguished_by_workload(plan.arms)],
-    }

@@ -1,8 +1,9 @@
-"""The text of `vnuma plan` about one target."""
+"""The plan of a study: the text about one target, and the whole as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from vnuma.analysis import planning
 from vnuma.analysis.planning import Leaving
@@ -286,3 +287,52 @@ def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
 def first_words(finding: Finding) -> str:
     """What it is, without its observed values."""
     return finding.what.partition(": ")[0].partition(". ")[0]
+
+
+def document_of(study: Study, plans: Sequence[TargetPlan]) -> dict[str, object]:
+    """The plan of a study as a JSON object, `vnuma/plan/2`."""
+    return {
+        "schema": "vnuma/plan/2",
+        "simulated": any(plan.simulated for plan in plans),
+        "study": study.name,
+        "allocation": asdict(assumed_plans(study)),
+        "vms": [_target(study, plan) for plan in plans],
+        "assumed_seconds": in_all(study, plans),
+    }
+
+
+def _target(study: Study, plan: TargetPlan) -> dict[str, object]:
+    """Everything about one target: what all have, then what its hypervisor and its guest add."""
+    return {
+        "vm": plan.name,
+        "path": plan.path,
+        "host": plan.host_name,
+        "boots": plan.boots,
+        "replicate": study.replicate,
+        "assumed_seconds": plan.seconds,
+        "measured": [label for label in study.labels if label not in plan.left_out],
+        "left_out": dict(plan.left_out),
+        "findings": [asdict(finding) for finding in plan.findings],
+        **(_shape(plan.shape) if plan.shape else {}),
+        **({"guest": asdict(plan.linux)} if plan.linux else {}),
+    }
+
+
+def _shape(plan: ShapePlan) -> dict[str, object]:
+    return {
+        "esxi": plan.host.release.version,
+        "arms": [
+            {
+                "arm": arm.label,
+                "impossible": arm.impossible,
+                "rule": arm.rule or None,
+                "prediction": asdict(arm.prediction) if arm.prediction else None,
+                "guest": asdict(arm.view) | {"factors": dict(arm.view.factors)} if arm.view else None,
+                "changes": [asdict(edit) for edit in arm.change or ()],
+            }
+            for arm in plan.arms
+        ],
+        "same_to_the_guest": [asdict(alike) for alike in same_to_the_guest(plan.arms)],
+        "same_vnuma_nodes": [asdict(alike) for alike in same_nodes(plan.arms)],
+        "told_apart_by_workload": [asdict(alike) for alike in distinguished_by_workload(plan.arms)],
+    }

@@ -14,7 +14,7 @@ from vnuma.cli.events import EventLog, Listener
 from vnuma.cli.options import inventory_of, reached_by, read_study
 from vnuma.cli.plan_text import called, summary
 from vnuma.cli.progress import watching
-from vnuma.cli.screen import echo, note, require_yes, say
+from vnuma.cli.screen import can_ask, echo, note, require_yes, say
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.context import open_run
 from vnuma.engine.access.inventory import of_site, study_targets
@@ -202,7 +202,7 @@ def start(
     for words in restore_after_death(opened, here, where):
         say(words, sys.stderr)
     prepared = prepare(asking)
-    if ask and sys.stdin.isatty() and sys.stderr.isatty():
+    if ask and can_ask():
         named = {called(name, plan): plan for name, plan in prepared.plans.items()}
         _ask(asking.study, named, reached_by(where, targets))
     created = create_run(opened, prepared)

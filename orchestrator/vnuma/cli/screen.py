@@ -201,6 +201,11 @@ def width(stream: TextIO | None = None) -> int | None:
     return min(max(columns or USUAL, NARROWEST), WIDEST)
 
 
+def can_ask() -> bool:
+    """Whether somebody at a terminal can be asked, on standard error."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def require_yes(question: str) -> None:
     """Ask on standard error. Raises UsageError after a no, and typer.Abort after Ctrl-C."""
 
