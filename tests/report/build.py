@@ -20,6 +20,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.topology.prediction import HostShape, Prediction, predict
 from vnuma.domain.topology.topology import Topology
+from vnuma.report.model.model import LoadedRun
 from vnuma.store import attempts, cells, facts, leases, runs, samples
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Claim, Outcome, RestoreOutcome, Run, RunState, Sample, Vm
@@ -106,6 +107,10 @@ class Story:
             "fix": "Say so when you quote the result.",
         },
     )
+
+
+Load = Callable[[Story], LoadedRun]
+"""Writes a story and loads it as reports do: the fixture `loaded`."""
 
 
 @dataclass(frozen=True)

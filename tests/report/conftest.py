@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import pickle
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.report.build import Lost, Story, build, store_of, study_text
+from tests.report.build import Load, Lost, Story, build, store_of, study_text
 from tests.support.made_once import made_once
 from tests.support.stores import new_store
 from vnuma.report.archive.write import default_path, export_run
@@ -38,9 +38,7 @@ def told() -> list[tuple[Story, LoadedRun]]:
 
 
 @pytest.fixture(scope="session")
-def loaded(
-    told: list[tuple[Story, LoadedRun]], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Story], LoadedRun]:
+def loaded(told: list[tuple[Story, LoadedRun]], tmp_path_factory: pytest.TempPathFactory) -> Load:
     """Write a run's story into its own store and load it as reports do."""
 
     def load(story: Story) -> LoadedRun:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 
-from tests.report.build import ARMS, LABELS, Lost, Story, noisy, study_text
+from tests.report.build import ARMS, LABELS, Load, Lost, Story, noisy, study_text
 from vnuma.report.charts.pictures import pictures
 from vnuma.report.export.results import document
-from vnuma.report.model.model import LoadedRun
 from vnuma.report.page.page import vm_parts
 from vnuma.report.page.render import page_text
 from vnuma.report.tables.paper_table import paper_table
 from vnuma.report.terminal.run_text import as_text
 from vnuma.store.rows import Outcome
-
-Load = Callable[[Story], LoadedRun]
 
 SMALL = study_text(sizes="500", forms="client")
 ALL = frozenset((label, block) for label in LABELS for block in range(1, 7))

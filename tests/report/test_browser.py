@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
 from tests.report.browser import opened
-from tests.report.build import Lost, Story, study_text
-from vnuma.report.model.model import LoadedRun
+from tests.report.build import Load, Lost, Story, study_text
 from vnuma.report.page.render import write_report
-
-Load = Callable[[Story], LoadedRun]
 
 OVER_THE_EDGE = """
 [...document.querySelectorAll("h1, h2, h3, p, li, dt, dd, figcaption")]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from tests.report.build import GOLDEN_STORY, Lost, Story
+from tests.report.build import GOLDEN_STORY, Load, Lost, Story
 from vnuma.analysis.verdict import Withheld
 from vnuma.domain.study.order import METHOD, SCOPE, declaration, hash_of, plan_cells
 from vnuma.domain.study.study_file import parse_study
@@ -19,7 +18,6 @@ from vnuma.report.model.trust import PlanCheck, plan_check
 from vnuma.report.terminal.run_text import all_as_text
 from vnuma.store.rows import Fact
 
-Load = Callable[[Story], LoadedRun]
 BEFORE = datetime(2000, 1, 1, tzinfo=UTC)
 
 

@@ -7,20 +7,17 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.report.build import ARMS, GOLDEN_STORY, LABELS, Lost, Story, study_text
+from tests.report.build import ARMS, GOLDEN_STORY, LABELS, Load, Lost, Story, study_text
 from vnuma.report.export.results import as_json, results_schema
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.terminal.run_text import as_markdown
 from vnuma.store.rows import RunState
-
-Load = Callable[[Story], LoadedRun]
 
 
 def rows(loaded: LoadedRun) -> list[dict[str, str]]:

@@ -6,12 +6,11 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
 
-from tests.report.build import ARMS, Story, noisy
+from tests.report.build import ARMS, Load, Story, noisy
 from tests.report.calls import Calls, calls_text, dict_of_kinds
 from tests.report.pages import page_text
 from vnuma.analysis.records import NotEvaluated
@@ -26,8 +25,6 @@ from vnuma.report.published.published_comparison import PublishedRow, published_
 from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.tables.secondary import named_figures, waits_grids
 from vnuma.report.terminal.run_text import as_text
-
-Load = Callable[[Story], LoadedRun]
 
 
 @pytest.fixture

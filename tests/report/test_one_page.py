@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.report.build import GOLDEN_STORY, Story, study_text
+from tests.report.build import GOLDEN_STORY, Load, Story, study_text
 from vnuma.report.charts.pictures import composed
 from vnuma.report.model.methods import scope
-from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.trust import limit_statements
 from vnuma.report.model.words import answer_words
 from vnuma.report.page.render import sheet_of, write_report
-
-Load = Callable[[Story], LoadedRun]
 
 
 def test_markdown_has_answer_scope_verdicts_and_limits(

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.report.build import ARMS, GOLDEN_STORY, Lost, Story, noisy, study_text
+from tests.report.build import ARMS, GOLDEN_STORY, Load, Lost, Story, noisy, study_text
 from tests.report.pages import Outline, page_text
 from vnuma.analysis.verdict import Label
 from vnuma.errors import InputError
 from vnuma.report.model.arm_topologies import topologies_of, verified
 from vnuma.report.model.configuration import UNKNOWN, configuration, settings_rows
-from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer
 from vnuma.report.page import render
 from vnuma.report.page.page import vm_parts
 from vnuma.report.page.render import contents, write_report
 from vnuma.store.rows import RunState
-
-Load = Callable[[Story], LoadedRun]
 
 HOSTILE = "<script>alert(1)</script>"
 HOSTILE_ARM = '<b>"&x</b>'

@@ -6,7 +6,7 @@ import hashlib
 import json
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.conftest import LabFactory
-from tests.report.build import GOLDEN_STORY, Story, study_text
+from tests.report.build import GOLDEN_STORY, Load, study_text
 from tests.support.cli import vnuma
 from tests.support.made_once import made_once
 from tests.support.site import SMALL, write_inventory, write_machines
@@ -39,7 +39,6 @@ from vnuma.report.model.words import answer
 from vnuma.report.terminal.run_text import all_as_text
 from vnuma.store.open import open_store
 
-Load = Callable[[Story], LoadedRun]
 A_SHARE = 100
 SHARES = [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, 5))]
 """Five hundred studies; the first hundred with every change."""

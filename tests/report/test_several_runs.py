@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from tests.report.build import build, story, study_text
 from tests.support.stores import new_store
+from tests.unit.analysis.data import log_limits
 from vnuma.analysis.between_runs import heterogeneity, pool
-from vnuma.analysis.compare import Contrast, Interval
+from vnuma.analysis.compare import Contrast
 from vnuma.analysis.outliers import OddCell
 from vnuma.analysis.verdict import Label, Rules
 from vnuma.cli.main import app
@@ -72,12 +73,6 @@ def arm_of(runs: dict[str, LoadedRun], *names: str, arm: str = "4x4") -> dict[st
     return found
 
 
-def limit(interval: Interval | None) -> list[float]:
-    """Its limits, as logarithms."""
-    assert interval is not None
-    return [math.log(interval.low), math.log(interval.high)]
-
-
 def contrasts(means: list[float], generator: np.random.Generator) -> list[Contrast]:
     """One arm in runs of 8 blocks with these means."""
     every = [mean + generator.normal(0, 0.005, 8) for mean in means]
@@ -96,8 +91,8 @@ def test_the_summary_is_students_t_over_runs() -> None:
     wide = stats.t.ppf(0.975, 3) * np.std(means, ddof=1) * math.sqrt(1 + 1 / 4)
 
     assert found.verdict is not None
-    assert limit(found.verdict.interval) == pytest.approx([expected.low, expected.high], abs=1e-12)
-    assert limit(found.prediction)[1] == pytest.approx(np.mean(means) + wide, abs=1e-12)
+    assert log_limits(found.verdict.interval) == pytest.approx([expected.low, expected.high], abs=1e-12)
+    assert log_limits(found.prediction)[1] == pytest.approx(np.mean(means) + wide, abs=1e-12)
 
 
 def test_runs_that_a_coarse_clock_rounds_alike_keep_its_error() -> None:
@@ -108,7 +103,9 @@ def test_runs_that_a_coarse_clock_rounds_alike_keep_its_error() -> None:
     high = 0.02 + stats.t.ppf(0.975, 2) * math.sqrt(rounded)
 
     assert found.verdict is not None
-    assert [limit(found.verdict.interval)[1], limit(found.prediction)[1]] == pytest.approx([high] * 2)
+    assert [log_limits(found.verdict.interval)[1], log_limits(found.prediction)[1]] == pytest.approx(
+        [high] * 2
+    )
     assert found.verdict.label is Label.UNDECIDED
 
 
@@ -152,7 +149,7 @@ def test_runs_that_differ_by_more_than_chance_are_measured_for_it(runs: dict[str
         for names in (AGREEING, (*AGREEING, "faster"))
     )
 
-    assert limit(agree.prediction)[1] - limit(agree.prediction)[0] > 0.01
+    assert log_limits(agree.prediction)[1] - log_limits(agree.prediction)[0] > 0.01
     assert apart.heterogeneity is not None
     assert apart.heterogeneity.sd > 0.02
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from tests.report.build import EFFECTS, GOLDEN_STORY, Story, build, noisy, study_text
+from tests.report.build import EFFECTS, GOLDEN_STORY, Load, Story, build, noisy, study_text
 from vnuma.analysis.verdict import Label
 from vnuma.report.model.methods import methods
 from vnuma.report.model.model import LoadedRun, load_run
@@ -25,8 +24,6 @@ from vnuma.report.terminal.run_text import as_text, brief_as_text
 from vnuma.store import attempts, cells, facts, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, RunState
-
-Load = Callable[[Story], LoadedRun]
 
 CONTROLLED = study_text(blocks=8, sizes="500", forms="client").replace(
     "a_a: true", "a_a: true, control: remote"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from tests.report.build import ARMS, GOLDEN_STORY, Lost, Story, study_text
-from vnuma.report.model.model import LoadedRun
+from tests.report.build import ARMS, GOLDEN_STORY, Load, Lost, Story, study_text
 from vnuma.report.model.trust import effective_count, limiting
 from vnuma.report.model.words import answer_words
 from vnuma.report.terminal.run_text import all_as_text, as_text, brief_as_text
 from vnuma.store.rows import RunState
-
-Load = Callable[[Story], LoadedRun]
 
 GOLDEN = """\
 SIMULATED (lab, scenario paper): not measured on hardware
