@@ -37,7 +37,6 @@ class Sensitivity:
     verdict, and how. The Hodges-Lehmann estimate is in the arm's contrast.
     """
 
-    arm: str
     left_out: Interval | None
     sign_flip_p: float | None
     dissent: tuple[str, ...]
@@ -48,7 +47,7 @@ def sensitivity(arm: ArmResult) -> Sensitivity:
     d = arm.contrast.differences
     left_out = leave_one_out(d) if len(d) > 1 else None
     p = sign_flip_p(d) if len(d) >= MIN_BOOTS_FOR_VERDICT else None
-    return Sensitivity(arm.arm, left_out, p, tuple(_dissent(arm, left_out, p)))
+    return Sensitivity(left_out, p, tuple(_dissent(arm, left_out, p)))
 
 
 def leave_one_out(differences: Sequence[float]) -> Interval:

@@ -19,7 +19,7 @@ from vnuma.assets import asset
 from vnuma.domain.workloads.metric import medians, plural, sized
 from vnuma.errors import writing
 from vnuma.report.charts.boot_charts import order, strips
-from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size, scaling_charts
+from vnuma.report.charts.row_plots import all_sizes, each_size, scaling_charts
 from vnuma.report.charts.svg import Figure
 from vnuma.report.charts.topology_drawing import drawing, host_figures, host_map
 from vnuma.report.model.arm_topologies import topologies_of, verified
@@ -121,7 +121,6 @@ class VerdictRow:
     short: str
     words: str
     difference: str
-    plot: Markup
 
 
 Part = dict[str, Any]
@@ -141,7 +140,7 @@ def answer_parts(loaded: LoadedRun) -> list[Part]:
             "scope": scope(loaded, vm, analysis),
             "faster_side": faster_side(analysis.measure),
             "boots": boots_words(analysis, loaded.study.reference),
-            "verdicts": verdict_rows(loaded.study.reference, analysis, plots),
+            "verdicts": verdict_rows(loaded.study.reference, analysis),
             "footnotes": _footnotes(analysis),
             "more": _more(analysis, loaded.result.design.size_word),
             "plots": plots,
@@ -200,19 +199,15 @@ def _rest(loaded: LoadedRun, key: str, vm: Vm, analysis: Analysis, **_first: obj
     }
 
 
-def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> list[VerdictRow]:
-    """The reference and each arm; nothing is drawn without `plots`."""
-    drawn = {row.arm: row.plot for row in plots.rows} if plots else {}
-    nothing = Markup("")
-    rows = [
-        VerdictRow(reference, "reference", "", "reference", "reference", "0", drawn.get(reference, nothing))
-    ]
+def verdict_rows(reference: str, analysis: Analysis) -> list[VerdictRow]:
+    """The reference and each arm, in the order of their drawings."""
+    rows = [VerdictRow(reference, "reference", "", "reference", "reference", "0")]
     verdicts = [arm.verdict for arm in analysis.arms]
     for arm, verdict, difference in zip(analysis.arms, verdicts, differences_words(verdicts), strict=True):
-        kind, plot = verdict_kind(verdict), drawn.get(arm.arm, nothing)
+        kind = verdict_kind(verdict)
         symbol = "" if verdict.withheld else verdict_symbol(verdict)
         short, words = kind.replace("-", " "), verdict_words(verdict)
-        rows.append(VerdictRow(arm.arm, kind, symbol, short, words, difference, plot))
+        rows.append(VerdictRow(arm.arm, kind, symbol, short, words, difference))
     return rows
 
 

@@ -101,7 +101,7 @@ def _markdown(loaded: LoadedRun) -> str:
     parts = [f"# {loaded.label}: {loaded.study.title or loaded.study.name}"]
     parts += [f"**{banner(loaded.simulated)}**"] if loaded.simulated else []
     for vm, analysis in loaded.primary:
-        rows = verdict_rows(loaded.study.reference, analysis, None)
+        rows = verdict_rows(loaded.study.reference, analysis)
         table = GridTable(
             "Difference from the reference over all sizes, simultaneous 95% intervals",
             ("Arm", "Verdict", "Difference"),
