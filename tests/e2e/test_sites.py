@@ -6,7 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
 
 from tests.conftest import LabFactory
 from tests.support.cli import in_json, vnuma_here
@@ -15,8 +14,8 @@ from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, database_of
 from tests.support.site import write_study
 from tests.support.sites import samples_of, write_sites
-from vnuma.store import leases, runs, tables
-from vnuma.store.open import Store, open_store
+from vnuma.store import leases, runs
+from vnuma.store.open import open_store
 from vnuma.store.rows import RunState
 
 VMS = [{"name": "sql-a"}, {"name": "sql-b"}]
@@ -60,32 +59,6 @@ def test_a_site_is_measured_from_there_and_the_rest_by_the_controller(
     listed = in_json("status", "small.1")
     assert listed["runs"][0]["vm_names"] == ["sql-a"]
     assert {name: settings_now(running, name) for name in before} == before
-
-
-@pytest.fixture
-def stored(
-    tmp_path: Path, shared_lab: LabHandle, postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Store, Path]:
-    """A stored run of one VM at site-b, and its inventory."""
-    url = postgresql.new_store()
-    monkeypatch.setenv("VNUMA_STORE", url)
-    inventory = write_sites(tmp_path, shared_lab, **{next(iter(shared_lab.vms)): "site-b"})
-    study = write_study(tmp_path, vms=[next(iter(shared_lab.vms))])
-    assert vnuma_here("run", study, "-i", inventory, "--create-only").code == 0
-    return open_store(url), inventory
-
-
-def test_a_site_s_process_of_another_version_does_not_work(stored: tuple[Store, Path]) -> None:
-    """Nothing is added to the run."""
-    store, inventory = stored
-    with store.write() as connection:
-        connection.execute(update(tables.run).values(product_version="0.0.1"))
-
-    refused = vnuma_here("run", "--resume", "small.1", "--site", "site-b", "-i", inventory)
-
-    assert refused.code == 4, refused.text
-    with store.read() as connection:
-        assert leases.vms_of_run(connection, runs.get_run(connection, "small.1").id) == ()
 
 
 def test_a_store_in_a_file_is_refused_where_there_are_sites(

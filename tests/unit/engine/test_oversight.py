@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import deque
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
@@ -233,19 +234,10 @@ def test_a_service_manager_that_asks_often_never_leaves_the_vms(number: signal.S
     assert asked.count == 2
 
 
-def _three_requests(*names: str) -> None:
-    with stop_signals(RUN, names):
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
-            signal.raise_signal(number)
+@pytest.mark.parametrize(("names", "raised"), [(["sql16"], NotAtBaseline), ([], Interrupted)])
+def test_the_third_ctrl_c_leaves_the_vms(names: list[str], raised: type[Exception]) -> None:
+    """Exit code 7; where all are at other sites, none is said to be away from its baseline: 130."""
+    requests = (signal.SIGTERM, signal.SIGINT, signal.SIGINT)
 
-
-def test_the_third_ctrl_c_leaves_them() -> None:
-    """Exit code 7."""
-    with pytest.raises(NotAtBaseline):
-        _three_requests("sql16")
-
-
-def test_the_third_at_a_controller_whose_vms_are_at_other_sites_leaves_none_changed() -> None:
-    """No VM is said to be away from its baseline: exit code 130."""
-    with pytest.raises(Interrupted):
-        _three_requests()
+    with pytest.raises(raised), stop_signals(RUN, names):
+        deque(map(signal.raise_signal, requests))

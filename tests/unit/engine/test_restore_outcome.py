@@ -10,7 +10,6 @@ import pytest
 
 from tests.report.build import study_text
 from tests.store.build import Leased, new_run, new_vm
-from tests.support.stores import new_store
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
@@ -293,9 +292,8 @@ def test_without_the_store_a_vm_is_named(store: Store, box: Leased) -> None:
 
 
 @pytest.fixture
-def left(tmp_path: Path) -> Store:
+def left(store: Store) -> Store:
     """A run whose process at site-b died, and left a VM of the name that the controller's has too."""
-    store = new_store(tmp_path / "vnuma.db")
     run = new_run(store)
     with store.write() as connection:
         sites.add_sites(connection, run.id, ["site-b"])

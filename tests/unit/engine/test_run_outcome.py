@@ -10,7 +10,7 @@ import pytest
 from vnuma.engine.lease.hours import LONGER, Closed
 from vnuma.engine.restore.restore import naming_all, worst_first
 from vnuma.engine.run.progress import Progress, VmProgress
-from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, state_at_end, state_away
+from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, state_at_end
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store.rows import AttemptLine, Outcome, Run, RunState, StopRequest
 
@@ -89,14 +89,6 @@ def test_people_are_told_the_gravest_end(
     assert end_of(outcome, error) == end
 
 
-def test_ctrl_c_after_the_last_cell_leaves_nothing_to_resume() -> None:
-    """With cells left it is an error with the next step."""
-    replace(COMPLETE, interrupted=True).raise_for_outcome()
-
-    with pytest.raises(Interrupted):
-        replace(PART, interrupted=True).raise_for_outcome()
-
-
 @pytest.mark.parametrize(
     ("progress", "problems", "state"),
     [
@@ -128,6 +120,7 @@ def lasting(progress: Progress) -> Progress:
     ("outcome", "kind", "fix"),
     [
         (COMPLETE, None, ""),
+        (replace(COMPLETE, interrupted=True), None, ""),
         (replace(COMPLETE, problems=(FULL, NotAtBaseline("away"))), NotAtBaseline, ""),
         (PART, CellsMissing, "vnuma run --resume small.1 uses the remaining attempts"),
         (replace(PART, progress=lasting(PART.progress)), CellsMissing, "Grant it. Then: vnuma run --resume"),
@@ -150,15 +143,3 @@ def test_the_error_of_a_run_says_how_it_goes_on(
 
     assert fix in str(told.value)
     assert outcome.names_lasting_causes is (kind is CellsMissing and not (outcome.closed or outcome.stopped))
-
-
-@pytest.mark.parametrize(
-    ("problems", "state"),
-    [
-        ([NotAtBaseline("a")], RunState.FAILED),
-        ([RestoreConflict("b"), NotAtBaseline("a")], RunState.CONFLICT),
-    ],
-)
-def test_a_conflict_waits_for_a_decision(problems: list[NotAtBaseline], state: RunState) -> None:
-    """Any other VM that is away, for whoever repairs what prevents its restore."""
-    assert state_away(problems) is state

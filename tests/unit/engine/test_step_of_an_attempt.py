@@ -15,7 +15,6 @@ from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.attempt import attempt_of, step
 from vnuma.engine.lease.supervision import (
-    ask_to_stop,
     claim_supervision,
     release_dead_supervisor,
     require_supervision,
@@ -125,29 +124,6 @@ def test_a_step_that_waits_shows_why_and_heeds_a_stop(store: Store, leased: Leas
         runs.request_stop(connection, leased.run.id, StopRequest.NOW)
     with pytest.raises(Interrupted):
         say("the guest is late")
-
-
-@pytest.mark.parametrize(
-    ("state", "requests", "stored"),
-    [
-        (RunState.RUNNING, [False], StopRequest.NOW),
-        (RunState.RUNNING, [True], StopRequest.CELL),
-        (RunState.RUNNING, [True, False], StopRequest.NOW),
-        (RunState.RUNNING, [False, True], StopRequest.NOW),
-        (RunState.FINISHED, [False], None),  # nobody would hear it; the next resume would
-    ],
-)
-def test_the_sooner_of_two_requests_to_stop_holds(
-    store: Store, leased: Leased, state: RunState, requests: list[bool], stored: StopRequest | None
-) -> None:
-    """`--after-cell` later does not revoke an earlier request."""
-    with store.write() as connection:
-        runs.set_run_state(connection, leased.run.id, state)
-    url = store.place.url.render_as_string(hide_password=False)
-    for after_cell in requests:
-        ask_to_stop(leased.run.name, after_cell=after_cell, url=url)
-
-    assert stored_run(store, leased).stop_requested is stored
 
 
 def test_only_a_dead_supervisor_is_released(store: Store, leased: Leased) -> None:
