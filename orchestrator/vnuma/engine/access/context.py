@@ -102,17 +102,13 @@ def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
     """
     store = _opened(store_url(url))
     with store.read() as connection:
-        return store, *_run_of_this_site(connection, name)
+        run = runs.get_run(connection, name)
+        runs.refuse_imported(connection, run.id)
+        return store, run, _own_study(run, runs.get_study(connection, run.study_id))
 
 
 def _opened(address: str) -> Store:
     return _kept_stores.get(address) or open_store(address, create=False)
-
-
-def _run_of_this_site(connection: Connection, name: str) -> tuple[Run, Study]:
-    run = runs.get_run(connection, name)
-    runs.refuse_imported(connection, run.id)
-    return run, _own_study(run, runs.get_study(connection, run.study_id))
 
 
 def _own_study(run: Run, stored: StoredStudy) -> Study:
@@ -156,13 +152,9 @@ def keep_store(url: str) -> None:
 def vm_of_run(store: Store, run: Run, target: Target) -> Vm:
     """The run's VM with the target's name. Raises InputError when there is none, and as `refuse_unshaped`."""
     with store.read() as connection:
-        return _vm_of_run(connection, run, target)
-
-
-def _vm_of_run(connection: Connection, run: Run, target: Target) -> Vm:
-    vm = leases.vm_named(connection, run.id, target.name)
+        vm = leases.vm_named(connection, run.id, target.name)
+        names = [row.name for row in leases.vms_of_run(connection, run.id)] if vm is None else []
     if vm is None:
-        names = (row.name for row in leases.vms_of_run(connection, run.id))
         raise InputError(
             f"{run.name} has no VM named {target.name} (it has: {', '.join(names)}).",
             fix="vnuma status lists them.",
@@ -196,9 +188,8 @@ def open_context(
     store = _opened(store_url(None))
     found = store.ask(lambda connection: leases.vm_at_work(connection, name, target.name))
     if found is None:
-        with store.read() as connection:
-            known, _ = _run_of_this_site(connection, name)
-            _vm_of_run(connection, known, target)
+        _, known, _ = open_run(name)
+        vm_of_run(store, known, target)
         return open_context(known.name, target, token, shell)  # `name` is `latest` or a number
     run, stored, vm = found
     refuse_unshaped(run, vm, target)

@@ -245,7 +245,7 @@ def plan_shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document
     inside = _inside(context, arm, planned.prediction, context.sql()) if proven else []
     off = vm.power is not Power.OFF
     made = [
-        *(edit for edit in inside if edit),
+        *inside,
         *(POWER_OFF if off else ()),
         *with_lock_reservation(planned.change, vm.settings),
     ]
@@ -260,12 +260,11 @@ def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
         return vm, planned, vm.power is Power.ON and is_proven(context, session, ref)
 
 
-def _inside(
-    context: VmContext, arm: Arm, prediction: Prediction, server: SqlServer | None
-) -> list[Edit | None]:
+def _inside(context: VmContext, arm: Arm, prediction: Prediction, server: SqlServer | None) -> list[Edit]:
     """What the arm's boot changes in SQL Server; without `server`, the current values are unknown."""
     to_come = Boot(context.study, arm, context.vm, prediction)
-    return [setting.planned_for(to_come, server) for setting in SETTINGS]
+    planned = (setting.planned_for(to_come, server) for setting in SETTINGS)
+    return [edit for edit in planned if edit]
 
 
 def plan_boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:

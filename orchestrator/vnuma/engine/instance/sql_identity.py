@@ -33,8 +33,7 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance.endpoint import answers, read_server_side
 from vnuma.store import cells, facts, leases
-from vnuma.store.open import Store
-from vnuma.store.rows import Claim, Run, Vm
+from vnuma.store.rows import Claim, Vm
 from vnuma.vsphere import read, uptime
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.connect import connect as connect_vcenter
@@ -77,7 +76,7 @@ def note_power_on(context: VmContext, attempt: Claim, at: datetime | None = None
 
 def noted_power_on(context: VmContext, attempt: Claim) -> tuple[bool, datetime | None]:
     """Whether this attempt has noted a power-on, and its time; None where vCenter's answer was lost."""
-    noted = latest(context.store, context.run, context.vm, POWER_ON, of=attempt) or {}
+    noted = latest(context, POWER_ON, of=attempt) or {}
     at = noted.get("at")
     return bool(noted), datetime.fromisoformat(str(at)) if at else None
 
@@ -108,7 +107,7 @@ def prove(context: VmContext, attempt: Claim, vm: VmSide, boot_time: datetime, *
 
 def require_proven(context: VmContext, attempt: Claim) -> None:
     """Refuse to write to a SQL Server that this attempt has not proven. Raises WrongServer."""
-    if latest(context.store, context.run, context.vm, PROOF, of=attempt) is None:
+    if latest(context, PROOF, of=attempt) is None:
         raise WrongServer(
             f"{context.vm.name}: {context.sql().where} is not proven to be its SQL Server.",
             fix="The role guest_ready proves it; run it in the same attempt, before this step.",
@@ -120,7 +119,7 @@ def is_proven(context: VmContext, session: Session, ref: VmRef) -> bool:
 
     False for a server that does not answer.
     """
-    proof = latest(context.store, context.run, context.vm, PROOF)
+    proof = latest(context, PROOF)
     if proof is None:
         return False
     proven = datetime.fromisoformat(str(proof["boot_time"]))
@@ -187,9 +186,10 @@ def _once_reported(context: VmContext, attempt: Claim, found: IdentityComparison
     return on_vsphere(context, attempt, "guest_ready", look)
 
 
-def latest(store: Store, run: Run, vm: Vm, scope: str, of: Claim | None = None) -> dict[str, object] | None:
+def latest(context: VmContext, scope: str, of: Claim | None = None) -> dict[str, object] | None:
     """The value of the VM's latest fact of that scope, if the attempt `of` has it; None without one."""
-    fact = store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm.vm_key, scope))
+    run, vm = context.run, context.vm
+    fact = context.store.ask(lambda read: facts.last_of_vm(read, run.id, vm.vm_key, scope))
     if fact is None or (of is not None and fact.attempt_id != of.id):
         return None
     return dict(fact.value) if isinstance(fact.value, dict) else None
@@ -219,7 +219,7 @@ CLIENT = "client_identity"
 
 def known_client(context: VmContext) -> dict[str, object] | None:
     """That machine as it was seen last; None before the first program, which needs it."""
-    return latest(context.store, context.run, context.vm, CLIENT)
+    return latest(context, CLIENT)
 
 
 def ask_client(context: VmContext) -> dict[str, object]:

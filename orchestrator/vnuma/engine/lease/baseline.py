@@ -15,7 +15,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import LEASE_PREFIX, WRITTEN_BY_ESXI, Power, Settings, Value
 from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.audit.log import Journal, from_json, noted_here
+from vnuma.engine.audit.log import Journal, from_json, journal_of, noted_here
 from vnuma.engine.lease.whose_vm import mark_text, marking, note_text, refuse_if_marked, refuse_other
 from vnuma.errors import NotAtBaseline, PreflightBlocked, StoreError, VmHeld
 from vnuma.store import attempts, audit, cells, leases
@@ -193,25 +193,16 @@ def refuse_settings(name: str, foreign: list[ForeignChange]) -> None:
 _MARK_TRIES = 5
 
 
-def take_over(
-    store: Store,
-    run: Run,
-    vm: Vm,
-    session: Session,
-    ref: VmRef,
-    *,
-    guest: GuestReader,
-    journal: Journal,
-    rules: PowerRules,
-) -> int:
+def take_over(free: VmContext, session: Session, ref: VmRef, guest: GuestReader) -> int:
     """Lease the VM to the run, commit its baseline, and mark it in vSphere. Returns the fencing token.
 
     The mark is written with the VM's changeVersion, so of two controllers only one succeeds; the VM and its
     baseline are then read again. Raises VmHeld when another run has it, InputError when it is not the run's
     VM, PreflightBlocked when it was changed after this run restored it, NotAtBaseline as `refuse_altered`.
     """
+    store, run, vm, journal = free.store, free.run, free.vm, journal_of(free)
     refuse_altered(store, run, vm)  # as its restore would, before anything is changed or corrected
-    known = vm.baseline
+    known, rules = vm.baseline, free.study.power
     for _ in range(_MARK_TRIES):
         facts = read.read_vm(session, ref)
         baseline = plan_baseline(store, run, vm, facts, guest)

@@ -221,7 +221,7 @@ def _restored_before(held: VmContext, choice: Choice) -> Restored | None:
     """The VM as an earlier restore left it; None if a run has marked or changed it since, or if a person has
     chosen what becomes of it.
     """
-    noted = latest(held.store, held.run, held.vm, _VM_RESTORED)
+    noted = latest(held, _VM_RESTORED)
     if noted is None or noted["after"] != _last_attempt(held) or choice != "refuse":
         return None
     now = facts_now(source_in_store(held, choice), held.target)

@@ -19,7 +19,6 @@ from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import of_site
 from vnuma.engine.access.locking import make_lockable
 from vnuma.engine.access.target import Target
-from vnuma.engine.audit.log import journal_of
 from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.instance.sql_settings import guest_of
 from vnuma.engine.lease.baseline import take_over
@@ -183,17 +182,15 @@ def take_over_target(free: VmContext) -> VmContext:
 
 
 def _take_vm(free: VmContext) -> int:
-    store, there, vm = free.store, free.target, free.vm
+    store, vm = free.store, free.vm
     patience = VCenterRetry(free.study.power.vcenter_retry_s)
 
     def once(_tries: int) -> int:
         with store.read() as connection:
             now = leases.get_vm(connection, vm.id)  # an earlier attempt may have saved its baseline
-        with connect(vcenter(there)) as session:
-            ref = read.find_vm(session, there.vm)
-            guest, journal = guest_of(free.study, there), journal_of(free)
-            rules = free.study.power
-            return take_over(store, free.run, now, session, ref, guest=guest, journal=journal, rules=rules)
+        with connect(vcenter(free.target)) as session:
+            ref = read.find_vm(session, free.target.vm)
+            return take_over(replace(free, vm=now), session, ref, guest_of(free.study, free.target))
 
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over", patience))
 
