@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, is_dataclass
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 
 from vnuma.engine.access.guest_shell import LONGEST_S, Output, command, output_of, refused
 from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, from_os_error
@@ -127,17 +127,8 @@ def _failure(error: VnumaError) -> Options:
     return failure | ({"reason": error.reason} if isinstance(error, AttemptFailed) else {})
 
 
-def plain(value: Any) -> Any:
-    """A result as JSON types only, since workers pass it to their parent."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    return value
+plain = to_jsonable_python
+"""A result as JSON types only, since workers pass it to their parent."""
 
 
 @dataclass(frozen=True)
