@@ -64,9 +64,9 @@ class VmwareLog:
     """A vmware.log's content on vNUMA; None or empty where missing.
 
     `began` is the first line's time, `numa_at` that of the last description of the layout. Sizes are vCPUs by
-    node in the order of their numbers, and present only if they match the totals; `has_total` is whether the
-    log has a line with totals. `settings` are the DICT
-    lines, `written` what ESXi stored; keys in lower case. `lines` are those on vNUMA, unchanged.
+    node in the order of their numbers, and present only if they match the totals, of which `has_total` says
+    whether there are any. `settings` are the DICT lines, `written` what ESXi stored; keys in lower case.
+    `lines` are those on vNUMA, unchanged.
     """
 
     began: datetime | None = None

@@ -197,7 +197,6 @@ LEAVE, STAY = DecidedLook(8, {"4x4": "slower"}, ()), DecidedLook(8, {}, ("4x4",)
     [
         (Look(1.0, 1.5, None), None),
         (Look(1.0, 2.5, None), "max_hours"),
-        (Look(1.0, None, None), None),
         (Look(1.0, 1.5, WIDE), None),
         (Look(1.0, 2.5, WIDE), "max_hours"),
         (Look(1.0, 2.5, PRECISE), "precise"),

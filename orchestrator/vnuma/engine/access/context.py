@@ -203,11 +203,7 @@ def supervisor_token(name: str) -> int | None:
 
 
 def holder() -> str:
-    """Who holds a lease, as USER@HOST.
-
-    The user is the process's real one, whatever the environment says; a number where it has no name, as in a
-    container.
-    """
+    """Who holds a lease, as USER@HOST: the process's real user, by number where it has no name."""
     uid = os.getuid()
     try:
         user = pwd.getpwuid(uid).pw_name

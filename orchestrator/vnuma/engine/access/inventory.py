@@ -32,7 +32,6 @@ LOCAL = "localhost"
 def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, Target]:
     """The inventory's targets by name; without `names`, all that have vnuma_vcenter.
 
-    `localhost` needs no entry: it is Ansible's implicit host.
     Raises InputError when the inventory cannot be read, or a name is not in it.
     """
     hosts = read_variables(inventory)
@@ -102,11 +101,7 @@ def _variables_of(inventory: Path, variables: VariableManager, host: Host) -> Ho
 
 
 def connection_variables(inventory: Path, names: Collection[str]) -> dict[str, dict[str, object]]:
-    """Ansible's connection variables by host; unknown hosts are left out.
-
-    Raises InputError and EnvironmentProblem as `read_variables` does, and for a variable that cannot be
-    resolved.
-    """
+    """Ansible's connection variables by host; unknown hosts are left out. Raises as reading them does."""
     manager, variables = _read(inventory)
     of_ansible = {*variables.get_vars(), "ansible_facts", "ansible_local"}
     known = {host.name: _variables_of(inventory, variables, host) for host in manager.get_hosts()}

@@ -325,9 +325,7 @@ def prepare_workers() -> None:
     """In a play under `vnuma run`, let its parent open the store and read the run, once for all workers.
 
     Ansible forks a worker for each task, which inherits the store, the parsed study, pyVmomi's types and the
-    ODBC driver.
-
-    Changes nothing and raises nothing: the step that needs an unusable store reports it.
+    ODBC driver. Raises nothing: the step that needs an unusable store reports it.
     """
     try:
         private = Private.read()

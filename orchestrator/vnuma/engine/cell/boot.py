@@ -136,10 +136,8 @@ def wait_quiet(shell: Shell, rule: QuietRule, heed: Callable[[], None]) -> Quiet
 
 
 def proven_guest(vm: Vm, shell: Shell, bios_uuid: str | None) -> LinuxFacts:
-    """What the shell's machine says of itself.
-
-    Raises WrongServer unless it is the VM with that firmware; or, where nothing boots it, the machine that
-    the run began with.
+    """What the shell's machine says of itself. Raises WrongServer unless it is the VM with that firmware; or,
+    where nothing boots it, the machine that the run began with.
     """
     seen = facts_of(vm.name, shell.run(linux_question("/")))
     if bios_uuid is None:

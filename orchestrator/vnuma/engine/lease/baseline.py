@@ -172,10 +172,8 @@ class SomebodysChange(ChangedMeanwhile):
 
 
 def refuse_foreign_changes(context: VmContext, vm: VmFacts) -> None:
-    """Refuse to continue with a VM that somebody else has changed during the study.
-
-    Its present values are neither overwritten nor measured. Raises SomebodysChange with each setting's three
-    values.
+    """Neither overwrite nor measure what somebody else has changed during the study. Raises SomebodysChange
+    with each setting's three values.
     """
     changes = context.store.ask(lambda connection: attempts.changes_of_vm(connection, context.vm.id))
     refuse_settings(vm.name, conflicts(baseline_settings(context.vm), written(changes), vm.settings))

@@ -164,7 +164,7 @@ class Look:
     """What the rule saw before a block: hours of work so far, and the intervals if it uses them."""
 
     hours: float
-    hours_with_next: float | None
+    hours_with_next: float
     precision: StopDecision | None
     decided: DecidedLook | None = None
 
@@ -179,7 +179,7 @@ class Look:
         if self.decided and not self.decided.stay:
             return f"decided: every arm has its verdict after {self.decided.blocks} blocks"
         limit = study.design.max_hours
-        if limit is not None and self.hours_with_next is not None and self.hours_with_next > limit:
+        if limit is not None and self.hours_with_next > limit:
             return (
                 f"max_hours: {self.hours:.1f} h of work so far; one more block would probably exceed "
                 f"{limit:g} h"
