@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.engine.ansible_api import actions
+from vnuma.engine.actions import steps
 
-actions.prepare_workers()  # the play's parent imports this file before it forks the first worker
+steps.prepare_workers()  # the play's parent imports this file before it forks the first worker
 
 
 class ActionModule(VnumaAction):
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        step = actions.plan_claim if check else actions.claim_cell
+        step = steps.plan_claim if check else steps.claim_cell
         return step(options["run"], target_of(options))

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.engine.ansible_api.actions_by_hand import design_check
+from vnuma.engine.actions.by_hand import design_check
 
 
 class ActionModule(VnumaAction):

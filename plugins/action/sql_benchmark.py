@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec
-from vnuma.engine.ansible_api import actions, actions_by_hand
+from vnuma.engine.actions import by_hand, steps
 
 
 class ActionModule(VnumaAction):
@@ -13,5 +13,5 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         if check:
-            return self.plan_step(options, actions.plan_measure, lambda *_: {"changed": False, "timings": []})
-        return self.take_step(options, actions.measure, actions_by_hand.benchmark)
+            return self.plan_step(options, steps.plan_measure, lambda *_: {"changed": False, "timings": []})
+        return self.take_step(options, steps.measure, by_hand.benchmark)

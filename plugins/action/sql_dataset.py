@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.engine.ansible_api import actions_by_hand
+from vnuma.engine.actions import by_hand
 
 
 class ActionModule(VnumaAction):
@@ -13,5 +13,5 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         target = target_of(options)
-        act = actions_by_hand.plan_dataset if check else actions_by_hand.dataset
+        act = by_hand.plan_dataset if check else by_hand.dataset
         return act(target, options)

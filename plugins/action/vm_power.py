@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec
-from vnuma.engine.ansible_api import actions, actions_by_hand
+from vnuma.engine.actions import by_hand, steps
 from vnuma.engine.cell.boot import boot_cell
 
 
@@ -14,5 +14,5 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         if check:
-            return self.plan_step(options, actions.plan_boot, actions_by_hand.plan_power)
-        return self.take_step(options, boot_cell, actions_by_hand.power)
+            return self.plan_step(options, steps.plan_boot, by_hand.plan_power)
+        return self.take_step(options, boot_cell, by_hand.power)

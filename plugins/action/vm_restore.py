@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import ConnectionShell, Options, VnumaAction, argument_spec, target_of
-from vnuma.engine.ansible_api import actions
+from vnuma.engine.actions import steps
 
 
 class ActionModule(VnumaAction):
@@ -13,6 +13,6 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         target = target_of(options)
-        step = actions.plan_restore if check else actions.restore
+        step = steps.plan_restore if check else steps.restore
         shell = ConnectionShell(self, target.name)
         return step(options["run"], target, options["on_conflict"], options["when"], shell)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec
-from vnuma.engine.ansible_api import actions, actions_by_hand
+from vnuma.engine.actions import by_hand, steps
 from vnuma.engine.cell.shape import shape_cell
 
 
@@ -14,5 +14,5 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         if check:
-            return self.plan_step(options, actions.plan_shape, actions_by_hand.plan_topology)
-        return self.take_step(options, shape_cell, actions_by_hand.topology)
+            return self.plan_step(options, steps.plan_shape, by_hand.plan_topology)
+        return self.take_step(options, shape_cell, by_hand.topology)

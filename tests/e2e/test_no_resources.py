@@ -21,7 +21,7 @@ from tests.support.looking import change_by_hand, settings_now
 from tests.support.stores import new_store
 from tests.support.supervised import Struck
 from vnuma.engine.access.locking import StillLocked, vm_lock
-from vnuma.engine.ansible_api import actions
+from vnuma.engine.actions.steps import restore
 from vnuma.engine.lease.supervision import release_dead_supervisor
 from vnuma.errors import (
     AccountRefused,
@@ -165,7 +165,7 @@ def test_a_play_that_no_run_launched_restores_its_vm_on_a_full_disk(
     with steps.store.kept_open():
         fill(small_disk)
         with pytest.raises(StoreError):
-            actions.restore(steps.run.name, steps.target, "refuse", "always")
+            restore(steps.run.name, steps.target, "refuse", "always")
 
     assert settings_now(running) == before
 

@@ -22,7 +22,7 @@ from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, is_evidence
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.ansible_api import actions_by_hand
+from vnuma.engine.actions import by_hand
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import DATABASE, prepare_cell
@@ -279,8 +279,8 @@ def test_a_dataset_by_hand_is_made_on_the_vms_own_server_only(tmp_path: Path, la
 
     for asked in (made, dropped):
         with pytest.raises(PreflightBlocked):
-            actions_by_hand.dataset(wrong, asked)
+            by_hand.dataset(wrong, asked)
 
     assert running.audit(PRODUCTION)["changes"] == []
-    assert actions_by_hand.dataset(right, made)["changed"]
-    assert actions_by_hand.dataset(right, dropped)["changed"]
+    assert by_hand.dataset(right, made)["changed"]
+    assert by_hand.dataset(right, dropped)["changed"]

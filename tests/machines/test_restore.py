@@ -26,7 +26,7 @@ from vnuma.domain.vm.linux import linux_facts
 from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.guest_shell import PlayedShell
 from vnuma.engine.access.target import UNSHAPED, Target
-from vnuma.engine.ansible_api import actions
+from vnuma.engine.actions import steps
 from vnuma.engine.audit.log import Journal, audit_lines
 from vnuma.engine.cell.boot import ready_cell
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
@@ -318,12 +318,12 @@ def test_the_roles_step_decides_likewise_and_shows_it_in_check_mode(
     machine.write("transparent_hugepages", "always")
     name, box, shell = machine.leased.run.name, Target(name="box"), LocalShell()
 
-    for step in (actions.plan_restore, actions.restore):
+    for step in (steps.plan_restore, steps.restore):
         with pytest.raises(RestoreConflict):
             step(name, box, "refuse", "always", shell)
-    shown = actions.plan_restore(name, box, "baseline", "always", shell)
+    shown = steps.plan_restore(name, box, "baseline", "always", shell)
     assert machine.setting("transparent_hugepages") == "always"
-    done = actions.restore(name, box, "baseline", "always", shell)
+    done = steps.restore(name, box, "baseline", "always", shell)
 
     assert machine.setting("transparent_hugepages") == "madvise"
     assert {key: done[key] for key in shown} == shown

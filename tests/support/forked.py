@@ -44,7 +44,7 @@ _VNUMA = (
     "vnuma.analysis.planning",
     "vnuma.cli.main",
     "vnuma.cli.progress",
-    "vnuma.engine.ansible_api.actions_by_hand",
+    "vnuma.engine.actions.by_hand",
     "vnuma.engine.design_check.check",
     "vnuma.engine.design_check.history",
     "vnuma.engine.design_check.check",

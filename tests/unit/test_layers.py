@@ -55,7 +55,7 @@ ROOMS = {
         {"cell"},
         {"preflight", "restore"},
         {"run", "doctor"},
-        {"ansible_api"},
+        {"actions"},
     ],
     "domain": [{"vm"}, {"topology"}, {"arm"}, {"workloads"}, {"study"}],
     "sqlserver": [{"client"}, {"database"}, {"instance"}],

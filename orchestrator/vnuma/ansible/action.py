@@ -29,7 +29,7 @@ try:
     from vnuma.engine.access.host_variables import native, with_secrets
     from vnuma.engine.access.locking import this_host
     from vnuma.engine.access.target import Target
-    from vnuma.engine.ansible_api.actions import Step, take_step
+    from vnuma.engine.actions.steps import Step, take_step
 except DriverMissing as error:
     # Ansible reports any other exception during a plugin's import as its own bug, with a traceback.
     raise AnsibleError(str(error)) from None

@@ -141,7 +141,7 @@ init_plugin_loader()
 for name in sys.argv[1:]:
     plugin = action_loader.get(f"vnuma.vnuma.{name}", class_only=True)
     assert plugin.spec["target"]["required"], name
-needed = {"vnuma.engine.ansible_api.actions", "vnuma.vsphere.connect", "vnuma.sqlserver.client.connect"}
+needed = {"vnuma.engine.actions.steps", "vnuma.vsphere.connect", "vnuma.sqlserver.client.connect"}
 missing = needed - set(sys.modules)
 assert not missing, missing
 unwanted = {"numpy", "scipy", "alembic", "vl_convert", "ansible_runner"} & set(sys.modules)

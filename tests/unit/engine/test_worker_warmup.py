@@ -9,7 +9,7 @@ import pytest
 from tests.store.build import new_vm
 from vnuma.engine.access.context import open_run
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private
-from vnuma.engine.ansible_api import actions
+from vnuma.engine.actions import steps
 from vnuma.errors import StoreError
 from vnuma.store import runs
 from vnuma.store.open import open_store
@@ -45,7 +45,7 @@ def test_what_the_parent_has_opened_and_parsed_serves_every_worker(
     run = _run_with_a_vm(url)
     _play_of(run.name, url, tmp_path, monkeypatch)
 
-    actions.prepare_workers()
+    steps.prepare_workers()
     first = open_run(run.name)
     with open_store(url).write() as connection:
         runs.request_stop(connection, run.id, StopRequest.NOW)
@@ -63,7 +63,7 @@ def test_a_store_that_cannot_be_used_is_left_to_the_step_that_needs_it(
     (tmp_path / "vnuma.db").mkdir()
     _play_of("quick.1", url, tmp_path, monkeypatch)
 
-    actions.prepare_workers()
+    steps.prepare_workers()
 
     with pytest.raises(StoreError):
         open_run("quick.1")
