@@ -36,6 +36,7 @@ def test_columns_that_a_coarse_clock_rounds_alike_are_not_shown_to_be_equal() ->
 
     assert isinstance(check, AaCheck)
     assert check.noise_floor > 10 / 300 / 2
+    assert check.se == pytest.approx(math.sqrt(2 * np.log(310 / 300) ** 2 / 12))
 
 
 def test_an_arm_says_what_its_clock_leaves_in_its_difference() -> None:
