@@ -13,6 +13,7 @@ from tests.unit.analysis.data import G1_MS, LABELS, compare_ms, g2_ms, noisy_ms
 from vnuma.analysis.checks import AaCheck, ControlCheck, check_a_a, check_control
 from vnuma.analysis.compare import Contrast, Inference, Interval
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import RankEstimate
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Label, Rules, Verdict, Withheld, decide, rules_for, run_withheld
@@ -227,6 +228,14 @@ def test_a_boot_of_the_reference_apart_is_reported_as_the_references() -> None:
     assert verdict.label is not Label.EQUIVALENT
     assert verdict.odd_boots == ()
     assert verdict.reference_odd_boots == pytest.approx((1.055,), abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("odd", "boots", "rare"), [(1, 10, True), (1, 9, False), (2, 20, True), (3, 29, False)]
+)
+def test_a_tenth_of_the_boots_is_rare(odd: int, boots: int, rare: bool) -> None:
+    """Exactly a tenth, too."""
+    assert is_rare(odd, boots) is rare
 
 
 def test_one_boot_apart_of_many_leaves_equivalence_and_is_reported() -> None:
