@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.sqlserver.support import SMALL, driver_of, server_of
+from tests.sqlserver.support import SMALL, driver_of, listening
 from tests.support.lab import LabHandle
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -18,15 +18,13 @@ from vnuma.sqlserver.database.dataset import DatasetSpec
 @pytest.fixture(scope="module")
 def server(shared_lab: LabHandle) -> SqlServer:
     """SQL Server of the module's lab, listening."""
-    shared_lab.wait_for("sql_listening")
-    return server_of(shared_lab)
+    return listening(shared_lab)
 
 
 @pytest.fixture(params=["freetds", "msodbcsql18"])
 def any_server(request: pytest.FixtureRequest, shared_lab: LabHandle) -> SqlServer:
     """SQL Server of the module's lab, by each driver that is installed."""
-    shared_lab.wait_for("sql_listening")
-    return server_of(shared_lab, driver=driver_of(request.param))
+    return listening(shared_lab, driver=driver_of(request.param))
 
 
 @pytest.fixture

@@ -64,6 +64,12 @@ def server_of(lab: LabHandle, name: str = "sql16", **changed: Any) -> SqlServer:
     return SqlServer(**{**fields, **changed})
 
 
+def listening(lab: LabHandle, **changed: Any) -> SqlServer:
+    """The paper's SQL Server, once it listens."""
+    lab.wait_for("sql_listening")
+    return server_of(lab, **changed)
+
+
 def vm(name: str = "sql16", **fields: Any) -> dict[str, Any]:
     """A VM of a scenario."""
     return {"name": name, **fields}

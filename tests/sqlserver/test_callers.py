@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sqlserver.support import LabFactory, driver_of, server_of
+from tests.sqlserver.support import LabFactory, driver_of, listening
 from vnuma.errors import ConnectionDropped, MeasurementFailed
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import DriverKind
@@ -110,8 +110,7 @@ def test_a_call_sends_nothing_to_the_server_but_itself(server: SqlServer) -> Non
 def test_a_server_that_goes_away_ends_the_window_and_every_process(lab: LabFactory) -> None:
     """The guest dies while callers call: no one waits for the window's end, and no process is left."""
     running = lab()
-    running.wait_for("sql_listening")
-    server = prepared(server_of(running))
+    server = prepared(listening(running))
     before = offspring()
 
     with callers(server, DATABASE) as crowd:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sqlserver.support import LabFactory, server_of
+from tests.sqlserver.support import LabFactory, listening, server_of
 from tests.support import tds_server as tds
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
@@ -34,8 +34,7 @@ def test_our_database_is_gone_afterwards(any_server: SqlServer) -> None:
 def test_a_foreign_database_of_that_name_is_not_changed(lab: LabFactory) -> None:
     """It is not ours to ask in, nor to drop."""
     running = lab()
-    running.wait_for("sql_listening")
-    with connect(server_of(running)) as connection:
+    with connect(listening(running)) as connection:
         run(connection, f"CREATE DATABASE {DATABASE}")
 
         with pytest.raises(ForeignDatabase) as refused:

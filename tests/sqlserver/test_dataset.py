@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.sqlserver.support import SMALL, LabFactory, server_of, vm
+from tests.sqlserver.support import SMALL, LabFactory, listening, vm
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import ServerError
@@ -149,9 +149,8 @@ def test_source_and_database_may_not_be_the_same(clean: pyodbc.Connection) -> No
 def test_a_copy_has_its_sources_rows_and_leaves_no_staging_table(lab: LabFactory) -> None:
     """Two steps, because no statement may name another database and a memory-optimised table."""
     running = lab(vms=[vm(sql={"adventure_works": True})])
-    running.wait_for("sql_listening")
     spec = DatasetSpec(source="AdventureWorks2019")
-    with connect(server_of(running)) as connection:
+    with connect(listening(running)) as connection:
         facts = dataset.prepare(connection, spec)
         again = dataset.prepare(connection, spec)
         source = value(
@@ -169,8 +168,7 @@ def test_a_copy_has_its_sources_rows_and_leaves_no_staging_table(lab: LabFactory
 def test_the_server_refuses_a_copy_in_one_step(lab: LabFactory) -> None:
     """Message 41317: the reason for the staging table."""
     running = lab(vms=[vm(sql={"adventure_works": True})])
-    running.wait_for("sql_listening")
-    with connect(server_of(running)) as connection:
+    with connect(listening(running)) as connection:
         dataset.prepare(connection, SMALL)
         run(connection, f"USE [{SMALL.database}]")
 

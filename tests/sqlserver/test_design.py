@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sqlserver.support import LabFactory, server_of, vm
+from tests.sqlserver.support import LabFactory, listening, vm
 from vnuma.domain.vm.server import XtpDatabase
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -33,8 +33,7 @@ def test_dop_feedback_is_asked_of_every_database(
 ) -> None:
     """2022 has it off unless it was turned on, 2025 on; without a database of users it is not known."""
     running = lab(vms=[vm(sql={"version": version, "use": {"log_shipped": databases}})])
-    running.wait_for("sql_listening")
-    with connect(server_of(running)) as connection:
+    with connect(listening(running)) as connection:
         assert read_design(connection, int(version[:2])).dop_feedback is feedback
 
 
@@ -43,8 +42,7 @@ def test_a_query_that_fails_says_why(lab: LabFactory) -> None:
     without = {"database_scoped_configurations": ["value"]}
     sql = {"version": "16.0.4085.2", "use": {"log_shipped": ["erp"]}}
     running = lab(vms=[vm(sql=sql)], without_columns=without)
-    running.wait_for("sql_listening")
-    with connect(server_of(running)) as connection:
+    with connect(listening(running)) as connection:
         found = read_design(connection, 16)
     assert (found.dop_feedback, found.processor_groups) == (None, 1)
     assert found.unread.keys() == {"dop_feedback"}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.sqlserver.authority import Authority
 from tests.sqlserver.hostile import OFF, ON, Hostile, Phase, Seen, Trouble, hostile_server
-from tests.sqlserver.support import LabFactory, driver_of, server_of
+from tests.sqlserver.support import LabFactory, driver_of, listening
 from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.certificate import turn
 from vnuma.sqlserver.client.connect import Encrypt, SqlServer, connect
@@ -123,8 +123,7 @@ def test_a_deadline_ends_its_own_login_alone(
 def test_connections_opened_at_once_know_their_own_sockets(lab: LabFactory, kind: DriverKind) -> None:
     """The statement at its deadline is ended; the seven concurrent ones are not."""
     running = lab(time_scale=1)
-    running.wait_for("sql_listening")
-    server = server_of(running, driver=driver_of(kind))
+    server = listening(running, driver=driver_of(kind))
 
     def wait(number: int) -> object:
         limit = 0.2 if number == 3 else 30.0

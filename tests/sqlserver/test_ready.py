@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.sqlserver.support import HurriedClock, LabFactory, server_of
+from tests.sqlserver.support import HurriedClock, LabFactory, listening, server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import AccountRefused, DatabaseMissing, LoginRefused, SqlTimeout
 from vnuma.logins import Logins
@@ -82,8 +82,7 @@ def test_a_refused_login_is_tried_three_times_at_most_and_not_soon_again(
 ) -> None:
     """A domain locks an account after a few; one that is disabled, locked or expired is not tried again."""
     running = lab(faults=[{"kind": "login_refused", "vm": "sql16", "boot": 1, "number": number}])
-    running.wait_for("sql_listening")
-    clock, server = HurriedClock(), replace(server_of(running), logins=Logins(None))
+    clock, server = HurriedClock(), replace(listening(running), logins=Logins(None))
 
     for _ in range(2):
         with pytest.raises(AccountRefused):
@@ -99,8 +98,7 @@ def test_a_refused_login_is_tried_three_times_at_most_and_not_soon_again(
 def test_a_server_in_script_upgrade_is_waited_for(lab: LabFactory) -> None:
     """Message 18401 says that it is not ready yet, and nothing about the password."""
     running = lab(faults=[{"kind": "login_refused", "vm": "sql16", "boot": 1, "number": 18401}])
-    running.wait_for("sql_listening")
-    clock, server = HurriedClock(), replace(server_of(running), logins=Logins(None))
+    clock, server = HurriedClock(), replace(listening(running), logins=Logins(None))
 
     with pytest.raises(SqlTimeout):
         wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=20, quiet=NO_QUIET, clock=clock)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.sqlserver.support import SMALL, LabFactory, server_of
+from tests.sqlserver.support import SMALL, LabFactory, listening, server_of
 from vnuma.errors import ConnectionDropped, MeasurementFailed
 from vnuma.sqlserver.client import execution
 from vnuma.sqlserver.client.connect import connect
@@ -78,8 +78,7 @@ def test_statements_after_a_timed_one_send_no_timings(study: pyodbc.Connection) 
 def test_a_statement_beyond_its_deadline_is_ended(lab: LabFactory) -> None:
     """The drivers do not interrupt a result that is being discarded; the sample fails with the reason."""
     running = lab(time_scale=1)
-    running.wait_for("sql_listening")
-    server = server_of(running)
+    server = listening(running)
     spec = DatasetSpec(transaction_history_rows=5000, sales_order_detail_rows=5000)
     with connect(server) as connection:
         dataset.prepare(connection, spec)
@@ -95,8 +94,7 @@ def test_a_statement_beyond_its_deadline_is_ended(lab: LabFactory) -> None:
 def test_a_connection_cut_inside_a_result_is_dropped(lab: LabFactory) -> None:
     """An incomplete result is not a measurement, and the reason is the connection, not the statement."""
     running = lab(faults=[{"kind": "drop_mid_result", "vm": "sql16", "boot": 1, "rows": 5000}])
-    running.wait_for("sql_listening")
-    server, spec = server_of(running), SMALL
+    server, spec = listening(running), SMALL
     with connect(server) as connection:
         dataset.prepare(connection, spec)
 
@@ -150,9 +148,8 @@ def test_plans_are_off_again_afterwards(study: pyodbc.Connection) -> None:
 def test_a_plan_that_does_not_come_in_time_is_a_failed_measurement(lab: LabFactory) -> None:
     """The extra run has a deadline too."""
     running = lab(time_scale=1)
-    running.wait_for("sql_listening")
     spec = DatasetSpec(transaction_history_rows=3000, sales_order_detail_rows=3000)
-    with connect(server_of(running)) as connection:
+    with connect(listening(running)) as connection:
         dataset.prepare(connection, spec)
 
     with (

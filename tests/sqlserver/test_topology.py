@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sqlserver.support import LabFactory, server_of, vm
+from tests.sqlserver.support import LabFactory, listening, vm
 from vnuma.sqlserver.client import execution
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -26,8 +26,7 @@ def test_the_papers_vm_shows_its_sockets_and_nodes(connection: pyodbc.Connection
 def test_soft_numa_splits_schedulers_but_not_memory(lab: LabFactory) -> None:
     """One socket of 16 cores: two nodes of SQL Server on one NUMA node are distinguished."""
     running = lab(vms=[vm(cores_per_socket=16, sql={"soft_numa": True})])
-    running.wait_for("sql_listening")
-    with connect(server_of(running)) as connection:
+    with connect(listening(running)) as connection:
         guest = read_topology(connection)
 
     assert (guest.numa_nodes, guest.sql_cpu_nodes, guest.soft_numa) == (1, 2, "ON")
@@ -68,8 +67,7 @@ def test_columns_that_a_version_lacks_are_not_known(
 ) -> None:
     """Asking an older version for them would fail; a guess in their place would be worse."""
     running = lab(vms=[vm(sql={"version": version})])
-    running.wait_for("sql_listening")
-    with connect(server_of(running)) as connection:
+    with connect(listening(running)) as connection:
         guest, facts = read_topology(connection), read_server(connection)
         known = execution.session_waits(connection) is not None
 

@@ -31,6 +31,7 @@ from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import CONTAINERS, path_of, upwards
 from vnuma.vsphere.query import Query, Wanted, along, ask, starting
 from vnuma.vsphere.session import ReadObject, Session
+from vnuma.words.plain_text import listed
 
 CLUSTERS: Wanted = {vim.ClusterComputeResource: ("name", "configurationEx")}
 """Properties of a cluster: its DRS settings, including those of single VMs."""
@@ -239,10 +240,9 @@ def _names(session: Session) -> Mapping[vim.VirtualMachine, str]:
 
 
 def _several(name: str, found: list[str]) -> VmNotFound:
-    listed = found if len(found) <= _LISTED else [*found[: _LISTED - 1], f"{len(found) - _LISTED + 1} more"]
+    shown = found if len(found) <= _LISTED else [*found[: _LISTED - 1], f"{len(found) - _LISTED + 1} more"]
     return VmNotFound(
-        f"{_NUMBERS.get(len(found), str(len(found)))} VMs are named {name}: "
-        f"{', '.join(listed[:-1])} and {listed[-1]}.",
+        f"{_NUMBERS.get(len(found), str(len(found)))} VMs are named {name}: {listed(shown)}.",
         fix=f"Give the path: vm: {found[0]}",
     )
 

@@ -43,11 +43,6 @@ _FREETDS_CUT = {20003, 20004, 20006, 20017}
 SQL Server may use the same numbers for its messages; FreeTDS's have SQLSTATE 01000. Source: TDSERRNO in
 https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/freetds/tds.h
 """
-_NET_LIBRARY = re.compile(r"\[(?:DBNETLIB|DBNMPNTW|DBMSSOCN|DBMSLPCN)\]", re.IGNORECASE)
-"""Windows' old driver, whose network library fails with SQLSTATE 01000 or HY000 and Windows' number.
-
-https://support.microsoft.com/kb/137634
-"""
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _TICKET = re.compile(r"expired|no (?:kerberos )?credentials|credentials? cache|cache is empty", re.IGNORECASE)
 _ENTRA = re.compile(r"azure active directory|\bentra\b|\bfedauth", re.IGNORECASE)
@@ -121,8 +116,7 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
         )
     if state == "28000":
         return _refused(LoginRefused, where, text)
-    cut = _NET_LIBRARY.search(_text(error))
-    if state.startswith(("08", "HYT")) or (state == "01000" and set(numbers) & _FREETDS_CUT) or cut:
+    if state.startswith(("08", "HYT")) or (state == "01000" and set(numbers) & _FREETDS_CUT):
         return SqlUnreachable(
             f"{where}: SQL Server does not answer: {text}.",
             fix="Check that the guest is up, the port open and the address right.",
