@@ -68,24 +68,16 @@ def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tup
 
 def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | None:
     """Which of these scopes has the latest fact of a VM; None without any. Reads no values."""
-    query = (
-        select(_fact.scope)
-        .where(_fact.vm_id == vm_id, _fact.scope.in_(scopes))
-        .order_by(_fact.id.desc())
-        .limit(1)
-    )
-    return conn.scalar(query)
+    query = select(_fact.scope).where(_fact.vm_id == vm_id, _fact.scope.in_(scopes))
+    return conn.scalar(query.order_by(_fact.id.desc()).limit(1))
 
 
 def last_value(conn: Connection, vm_id: int, scope: str, key: str, *, not_of: int) -> object:
     """The latest value of a key from a VM's attempts, except attempt `not_of`; None without one."""
-    query = (
-        select(_fact.value_json)
-        .where(_fact.vm_id == vm_id, _fact.scope == scope, _fact.key == key, _fact.attempt_id != not_of)
-        .order_by(_fact.id.desc())
-        .limit(1)
+    query = select(_fact.value_json).where(
+        _fact.vm_id == vm_id, _fact.scope == scope, _fact.key == key, _fact.attempt_id != not_of
     )
-    return conn.scalar(query)
+    return conn.scalar(query.order_by(_fact.id.desc()).limit(1))
 
 
 def _add(conn: Connection, scopes: Scopes, **owner: int) -> None:

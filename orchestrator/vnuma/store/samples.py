@@ -64,11 +64,8 @@ def sample_values(attempt_id: int, sample: Sample) -> dict[str, object]:
     return {**values, "attempt_id": attempt_id, "outcome": sample.outcome}
 
 
-def _column_of(field_name: str) -> str:
-    """The column of a sample's field: documents are JSON columns."""
-    return f"{field_name}_json" if f"{field_name}_json" in _sample else field_name
-
-
 _ORDER = (_sample.attempt_id, _sample.at, _sample.warmup.desc(), _sample.iteration)
-_COLUMNS = {item.name: _column_of(item.name) for item in fields(Sample)}
-"""The column of each field of a sample."""
+_COLUMNS = {
+    item.name: f"{item.name}_json" if f"{item.name}_json" in _sample else item.name for item in fields(Sample)
+}
+"""The column of each field of a sample: documents are JSON columns."""

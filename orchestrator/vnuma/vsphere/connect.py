@@ -117,7 +117,10 @@ def _shared_login(vcenter: VCenter, transport: Transport, logins: Logins) -> tup
         if newer != known:
             content, key = _adopted(transport, newer)
         if not key:
-            key = _login_once(vcenter, transport, content, logins)
+            try:
+                key = _login(vcenter, transport, content)
+            except AccountRefused as error:
+                raise logins.refused(vcenter.account, error, 1, password=not vcenter.token) from error
             kept = {"vcenter": vcenter.without_secrets(), "cookie": transport.cookie}
             logins.keep_session(vcenter.account, kept)
     return content, key
@@ -140,13 +143,6 @@ def _adopted(transport: Transport, known: Mapping[str, Any]) -> tuple[Any, str]:
             return content, str(current.key)
     transport.cookie = ""
     return content, ""
-
-
-def _login_once(vcenter: VCenter, transport: Transport, content: Any, logins: Logins) -> str:
-    try:
-        return _login(vcenter, transport, content)
-    except AccountRefused as error:
-        raise logins.refused(vcenter.account, error, 1, password=not vcenter.token) from error
 
 
 def _login(vcenter: VCenter, transport: Transport, content: Any) -> str:

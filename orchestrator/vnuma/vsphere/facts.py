@@ -132,6 +132,7 @@ def vm_facts(vcenter_uuid: str, vm: ReadObject, place: Place, settings: Iterable
     """A VM's facts, with these of its typed settings."""
     values = vm.values
     host, question = values.get("runtime.host"), values.get("runtime.question")
+    manager = values.get("config.managedBy")
     return VmFacts(
         moid=vm.ref._GetMoId(),
         name=values["name"],
@@ -155,12 +156,8 @@ def vm_facts(vcenter_uuid: str, vm: ReadObject, place: Place, settings: Iterable
         has_snapshot="snapshot" in values,
         drs_override=place.drs_override,
         is_template=bool(values.get("config.template")),
-        managed_by=_manager(values.get("config.managedBy")),
+        managed_by=str(manager.extensionKey) if manager and manager.extensionKey else "",
     )
-
-
-def _manager(info: Any) -> str:
-    return str(info.extensionKey) if info and info.extensionKey else ""
 
 
 def moved_facts(earlier: VmFacts, vm: ReadObject, place: Place) -> VmFacts:

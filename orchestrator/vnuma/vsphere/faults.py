@@ -157,7 +157,7 @@ def expected(
         )
     if isinstance(fault, vmodl.fault.ManagedObjectNotFound):
         return VmNotFound(
-            f"{address} no longer has the object {_moid(fault.obj)}.",
+            f"{address} no longer has the object {getattr(fault.obj, '_moId', 'unknown')}.",
             fix="It was deleted or registered again meanwhile; check vCenter.",
         )
     return None
@@ -176,7 +176,3 @@ def _entity(fault: vim.fault.NoPermission, name_of: Callable[[Any], str]) -> str
     entities = [fault.object] if fault.object else []
     entities += [entry.entity for entry in getattr(fault, "missingPrivileges", None) or []]
     return name_of(entities[0]) if entities else "an object that vCenter does not name"
-
-
-def _moid(ref: object) -> str:
-    return str(getattr(ref, "_moId", "unknown"))

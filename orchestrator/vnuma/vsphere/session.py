@@ -175,7 +175,8 @@ class Session:
         except WrongType as error:
             raise unreadable(self.transport.vcenter.address, str(error)) from error
         except (BadAnswer, *_NOT_UNDERSTOOD) as error:
-            why = error if isinstance(error, BadAnswer) else BadAnswer(_words(error))
+            what = f"an answer that vnuma cannot interpret: {type(error).__name__}: {error}"[:200]
+            why = error if isinstance(error, BadAnswer) else BadAnswer(what)
             raise tls.unreachable(self.transport.vcenter, why) from error
 
     def read(self, ref: vim.ManagedEntity | vim.Task, paths: Iterable[str]) -> ReadObject:
@@ -202,10 +203,6 @@ class SharedSession(Session):
     def close(self) -> None:
         """Close the connections."""
         self.transport.close()
-
-
-def _words(error: Exception) -> str:
-    return f"an answer that vnuma cannot interpret: {type(error).__name__}: {error}"[:200]
 
 
 def _found(entry: Any) -> ReadObject:

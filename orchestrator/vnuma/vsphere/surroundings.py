@@ -47,7 +47,10 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
     """
     licences = ask({vim.LicenseManager: ("licenses",)}, starting(session.content.licenseManager))
     around = surroundings_filter(session, ref)
-    found = session.retrieve(host_filter(ref), _neighbours_filter(ref), licences, around)
+    # Only name and power of every VM on the same host; a busy host has too many to read more.
+    there = along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "vm"), skip=True)
+    neighbours = ask({vim.VirtualMachine: _NEIGHBOUR_PATHS}, starting(ref, there, wanted=False))
+    found = session.retrieve(host_filter(ref), neighbours, licences, around)
     with session.understanding():
         return _surroundings(session, ref, found)
 
@@ -156,12 +159,6 @@ def surroundings_filter(session: Session, ref: vim.VirtualMachine) -> Query.Filt
         vim.ClusterComputeResource: ("configurationEx",),
     }
     return ask(wanted, starting(ref, *around))
-
-
-def _neighbours_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
-    """Name and power of every VM on the same host; a busy host has too many to read more."""
-    host = along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "vm"), skip=True)
-    return ask({vim.VirtualMachine: _NEIGHBOUR_PATHS}, starting(ref, host, wanted=False))
 
 
 def _moved(tasks: Iterable[Any]) -> float | None:

@@ -90,9 +90,13 @@ def shown(vcenter: VCenter) -> x509.Certificate | None:
 
 
 def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
-    """The error for a connection that failed or broke."""
+    """The error for a connection that failed or broke, with a proxy's reason for refusing a tunnel."""
     if vcenter.proxy:
-        return _proxy_failed(vcenter, vcenter.proxy, error)
+        host, port = vcenter.proxy
+        return VCenterUnreachable(
+            f"{vcenter.address} cannot be reached through the proxy {host}:{port} ({_words(error)}).",
+            fix="Check vnuma_vcenter.proxy, and that it may connect to that host and port without a login.",
+        )
     fix = "Check vnuma_vcenter.host and its port, and that no firewall blocks it."
     match error:
         case socket.gaierror():
@@ -110,14 +114,6 @@ def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
             what = f"The connection to {vcenter.address} failed ({_words(error)})."
             fix = f"Look whether vCenter is up, or just starting; else c{fix[1:]}"
     return VCenterUnreachable(what, fix=fix)
-
-
-def _proxy_failed(vcenter: VCenter, proxy: tuple[str, int], error: Exception) -> VCenterUnreachable:
-    """The error for a connection through a proxy; it includes the proxy's reason for refusing a tunnel."""
-    return VCenterUnreachable(
-        f"{vcenter.address} cannot be reached through the proxy {proxy[0]}:{proxy[1]} ({_words(error)}).",
-        fix="Check vnuma_vcenter.proxy, and that it may connect to that host and port without a login.",
-    )
 
 
 def _words(error: Exception) -> str:

@@ -65,7 +65,10 @@ def wait_for(
     version = ""
     with _collector(session, _watched(ref, paths, vm)) as collector:
         while True:
-            updates = collector.WaitForUpdatesEx(version, _options(session, deadline - clock()))
+            # Whole seconds, within the deadline and below the limit of one answer.
+            slice_s = min(_SLICE_S, session.transport.vcenter.timeout_s / 2, max(deadline - clock(), 0.0))
+            options = Query.WaitOptions(maxWaitSeconds=math.ceil(slice_s))
+            updates = collector.WaitForUpdatesEx(version, options)
             if updates is not None:
                 version = updates.version
                 with session.understanding():
@@ -178,12 +181,6 @@ def _collector(
         # A lost session took its collectors along; its error is already being raised.
         with suppress(VCenterUnreachable, VmNotFound):
             collector.DestroyPropertyCollector()
-
-
-def _options(session: Session, remaining_s: float) -> Query.WaitOptions:
-    """The next slice in whole seconds, within the deadline and below the limit of one answer."""
-    slice_s = min(_SLICE_S, session.transport.vcenter.timeout_s / 2, max(remaining_s, 0.0))
-    return Query.WaitOptions(maxWaitSeconds=math.ceil(slice_s))
 
 
 def _apply(session: Session, updates: Any, seen: dict[str, Any], what: str) -> None:

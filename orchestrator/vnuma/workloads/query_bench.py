@@ -25,28 +25,6 @@ ROWS = "rows"
 """Scope of each statement's row count, if the study does not state it."""
 
 
-def _clock_of(
-    system: SystemUnderTest,
-    wanted: ClockChoice,
-    chosen: dict[str, _Clock],
-    query: Query,
-    timing: Timing,
-    ran: Execution,
-) -> _Clock:
-    """The query's clock; its first execution in the run decides for all later ones."""
-    key = f"{query.form}/{query.size}"
-    if key not in chosen:
-        chosen[key] = choose(wanted, timing, ran)
-        system.remember(_SCOPE, {key: chosen[key]})
-    return chosen[key]
-
-
-def _chosen_so_far(system: SystemUnderTest) -> dict[str, _Clock]:
-    """The choices of earlier executions of this run on this VM."""
-    known = system.remembered(_SCOPE)
-    return {key: "query_stats" if value == "query_stats" else "messages" for key, value in known.items()}
-
-
 def choose(wanted: ClockChoice, timing: Timing, ran: Execution) -> _Clock:
     """The study's choice; `auto` takes microseconds for short executions, if the server has them."""
     if wanted != "auto":
@@ -90,16 +68,18 @@ class QueryBench:
     clocks: dict[str, _Clock]
 
     def run(self, size: int, form: str) -> Reading:
-        """One execution, with its waits and how it ran."""
-        query, connection = self.queries[size, form], self.connection
+        """One execution, with its waits and how it ran. A query's first one in the run decides its clock."""
+        query, connection, key = self.queries[size, form], self.connection, f"{form}/{size}"
         before = execution.session_waits(connection)
         timing = timed(connection, query, self.system.settings.timeout_s)
         if query.expected_rows is None and query.rows_from != "none":
-            same_rows(self.system, f"{form}/{size}", timing.rows)
+            same_rows(self.system, key, timing.rows)
         spent = execution.difference(before, execution.session_waits(connection))
         ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
-        clock = _clock_of(self.system, self.system.settings.clock, self.clocks, query, timing, ran)
-        return timed_by(timing, clock, ran, spent)
+        if key not in self.clocks:
+            self.clocks[key] = choose(self.system.settings.clock, timing, ran)
+            self.system.remember(_SCOPE, {key: self.clocks[key]})
+        return timed_by(timing, self.clocks[key], ran, spent)
 
 
 @contextmanager
@@ -121,7 +101,11 @@ def query_bench(
     known = execution.known_statistics(connection)
     probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
     by_place = {(query.size, query.form): query for query in queries}
-    yield QueryBench(system, connection, by_place, probes, _chosen_so_far(system))
+    chosen: dict[str, _Clock] = {
+        key: "query_stats" if value == "query_stats" else "messages"
+        for key, value in system.remembered(_SCOPE).items()
+    }
+    yield QueryBench(system, connection, by_place, probes, chosen)
     system.record("memory", {"xtp_pages_kb": server.xtp_pages_kb(connection)})
 
 

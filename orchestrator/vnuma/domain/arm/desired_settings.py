@@ -13,7 +13,7 @@ from vnuma.domain.arm.arm import Arm, PhysicalCores, SetsVmSettings, declared
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.topology import unfit_node_size
 from vnuma.domain.vm.change import as_written, settings_after
-from vnuma.domain.vm.facts import HostFacts, NumaNode, VmFacts
+from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Settings, Since, Value, is_extra_config
 from vnuma.errors import ArmImpossible
 
@@ -42,11 +42,6 @@ def affinity_settings(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]
     return desired
 
 
-def core_firsts(node: NumaNode, threads_per_core: int) -> tuple[int, ...]:
-    """The first logical CPU of each physical core of a node (see `HostFacts.core_of_cpu`)."""
-    return tuple(sorted(node.cpus)[::threads_per_core])
-
-
 def physical_cores(
     host: HostFacts, vcpus: int, *, nodes: Sequence[int] | None = None, spare: int = 0
 ) -> tuple[int, ...]:
@@ -56,7 +51,8 @@ def physical_cores(
     `nodes`. `spare` adds that many cores of the same nodes, or without `nodes` of others if necessary. Raises
     ArmImpossible for too few physical cores.
     """
-    cores = {node.id: core_firsts(node, host.threads_per_core) for node in host.numa_nodes}
+    # The first logical CPU of each core (see HostFacts.core_of_cpu).
+    cores = {node.id: tuple(sorted(node.cpus)[:: host.threads_per_core]) for node in host.numa_nodes}
     if nodes is None:
         chosen, more = _fewest_nodes(host, cores, vcpus), sorted(cores)
     else:
@@ -232,12 +228,7 @@ _BEYOND = "P30"
 """Preflight's id for a reservation beyond the VM's or its host's size."""
 
 
-def reservation_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
-    """The settings for both reservations. Raises ArmImpossible."""
-    return _memory(arm, vm, host) | _cpu(arm, vcpus, host)
-
-
-def _memory(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+def _memory_reservation(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
     desired: dict[str, Value] = {}
     size = vm.settings["memoryMB"] if arm.memory_mb == "keep" else arm.memory_mb
     assert isinstance(size, int)
@@ -270,7 +261,7 @@ def _memory(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
     return desired
 
 
-def _cpu(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]:
+def _cpu_reservation(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]:
     match arm.cpu_reservation:
         case "keep":
             return {}
@@ -361,7 +352,7 @@ def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]
         _refuse_older("topology: auto", VIRTUAL_NUMA, vm, host)
     desired: dict[str, Value] = {"numCPUs": vcpus, "numCoresPerSocket": arm.cores_per_socket or 0}
     desired |= _plain_settings(arm, vm, host)
-    desired |= reservation_settings(arm, vcpus, vm, host)
+    desired |= _memory_reservation(arm, vm, host) | _cpu_reservation(arm, vcpus, host)
     refuse_high_without_reservations(arm, vcpus, {**vm.settings, **desired}, host)
     desired |= affinity_settings(arm, vcpus, host)
     desired |= _layout_keys(arm, host)
@@ -419,24 +410,21 @@ def _as_setting(name: str, value: int | str | tuple[int, ...]) -> Value:
 
 def _layout_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
     desired: dict[str, Value] = {}
-    decoupled = host.release.key >= esxi.DECOUPLED_SINCE
     match arm.follow_cores_per_socket:
         case "on":
             desired[esxi.FOLLOW] = "1"
         case "off":
             desired[esxi.FOLLOW] = None
         case "auto":
-            desired[esxi.FOLLOW] = "1" if decoupled and arm.cores_per_socket and not _sized(arm) else None
+            # Sockets must not be followed if the arm states a node size as well.
+            sized = isinstance(arm.max_per_virtual_node, int) or isinstance(arm.cores_per_numa_node, int)
+            decoupled = host.release.key >= esxi.DECOUPLED_SINCE
+            desired[esxi.FOLLOW] = "1" if decoupled and arm.cores_per_socket and not sized else None
         case "keep":
             pass
     if arm.numa_autosize == "clear":
         desired |= {esxi.AUTOSIZE_COOKIE: None, esxi.AUTOSIZE_MAX: None}
     return desired
-
-
-def _sized(arm: Arm) -> bool:
-    """Whether the arm states a node size: sockets must then not be followed as well."""
-    return isinstance(arm.max_per_virtual_node, int) or isinstance(arm.cores_per_numa_node, int)
 
 
 def _refuse_incompatible_nodes(arm: Arm, vm: VmFacts, after: Settings) -> None:

@@ -463,17 +463,12 @@ def parse_study(text: str, file: str) -> Study:
     data = _load(text, file)
     if problems := list(strange_values(data)):
         raise input_error(problems, data, file)
-    crossing = _crossing(data)
+    arms = data.get("arms")
+    crossing = Crossing(arms, data.get("vcpus")) if isinstance(arms, dict) else None
     result = _validate(data) if crossing is None else _validate_crossed(data, crossing)
     if isinstance(result, Study):
         return result
     raise input_error(result, data, file)
-
-
-def _crossing(data: Any) -> Crossing | None:
-    """The crossing of a file whose arms are a mapping; None if they are listed."""
-    arms = data.get("arms")
-    return Crossing(arms, data.get("vcpus")) if isinstance(arms, dict) else None
 
 
 def _validate_crossed(data: Any, crossing: Crossing) -> Study | list[Problem]:

@@ -193,12 +193,9 @@ class Forecast:
     def confidence(self) -> Confidence:
         """Low if the layout or an edition's limit is based on contradicting documents."""
         parts = ["low" if self.split else self.prediction.confidence, self.by_sql.confidence]
-        parts += [self.by_windows.confidence] if self.by_windows and self._windows_limits else []
+        if self.by_windows and self.by_windows.cores < self.topology.vcpus:
+            parts.append(self.by_windows.confidence)
         return "low" if "low" in parts else "high"
-
-    @property
-    def _windows_limits(self) -> bool:
-        return self.by_windows is not None and self.by_windows.cores < self.topology.vcpus
 
 
 def forecast(
@@ -247,8 +244,9 @@ def forecast_on(
     for host in hosts:
         one = forecast(settings, hardware, host, guest, unseen)
         key = one.release, one.prediction, one.remote_mb, one.memory_doubt, one.too_wide, one.too_large
-        known = found.get(key)
-        found[key] = one if known is None else _joined(known, one)
+        if known := found.get(key):
+            one = replace(known, hosts=known.hosts + one.hosts, fullest=max(known.fullest, one.fullest))
+        found[key] = one
     return list(found.values())
 
 
@@ -284,10 +282,6 @@ def _cores_per_socket(power_on: PowerOn, seen: Prediction) -> int:
     if power_on.automatic_sockets and power_on.vcpus % seen.vnuma_nodes == 0:
         return power_on.vcpus // seen.vnuma_nodes
     return power_on.number("numCoresPerSocket") or 1
-
-
-def _joined(known: Forecast, other: Forecast) -> Forecast:
-    return replace(known, hosts=known.hosts + other.hosts, fullest=max(known.fullest, other.fullest))
 
 
 def _number(settings: Settings, name: str) -> int:

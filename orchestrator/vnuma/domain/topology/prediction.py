@@ -220,7 +220,9 @@ def predict(
 
     `unseen` names unknown settings of the VM: they count as not set, and lower the confidence.
     """
-    decisive = tuple([item for item in settings.items() if item[0] in _TYPED or _is_numa_key(item[0])])
+    decisive = tuple(
+        [item for item in settings.items() if item[0] in _TYPED or item[0][:5].lower() == "numa."]
+    )
     return _predicted(host, decisive, hardware_version, tuple(unseen))
 
 
@@ -229,10 +231,6 @@ _TYPED = {
     *("numCPUs", "numCoresPerSocket", "autoCoresPerSocket", "coresPerNumaNode", "autoCoresPerNumaNode"),
     *("cpuHotAddEnabled", "cpuAffinity", esxi.EXPOSE),
 }
-
-
-def _is_numa_key(name: str) -> bool:
-    return name[:5].lower() == "numa."
 
 
 @lru_cache(maxsize=4096)

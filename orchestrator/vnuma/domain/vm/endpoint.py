@@ -7,7 +7,7 @@ only the server inside the VM falls silent and comes back with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Literal
@@ -78,22 +78,21 @@ class IdentityComparison:
     @property
     def contradictions(self) -> tuple[str, ...]:
         """Sentences without a subject's name about what is impossible for a server inside the VM."""
-        return tuple(self._contradictions())
+        said = []
+        if self.address == "contradicts":
+            wanted = ", ".join(sorted(self.wanted))
+            said.append(f"the connection reached {self.server.address}, the guest has {wanted}")
+        if self.uptime == "contradicts":
+            said.append(
+                f"SQL Server has been up for {self.server.uptime_s:.0f} s, "
+                f"but the VM was powered on {self.vm.age_at(self.server.at):.0f} s ago"
+            )
+        return tuple(said)
 
     @property
     def agrees(self) -> bool:
         """Whether every fact is known and matches."""
         return self.address == self.uptime == "agrees"
-
-    def _contradictions(self) -> Iterator[str]:
-        if self.address == "contradicts":
-            wanted = ", ".join(sorted(self.wanted))
-            yield f"the connection reached {self.server.address}, the guest has {wanted}"
-        if self.uptime == "contradicts":
-            yield (
-                f"SQL Server has been up for {self.server.uptime_s:.0f} s, "
-                f"but the VM was powered on {self.vm.age_at(self.server.at):.0f} s ago"
-            )
 
     @property
     def missing(self) -> str:
@@ -119,13 +118,11 @@ def compare(vm: VmSide, server: ServerSide, identity: Identity) -> IdentityCompa
         address: Fact = "unknown"
     else:
         address = "agrees" if server.address in wanted else "contradicts"
-    return IdentityComparison(address, _uptime(vm, server), vm, server, wanted)
-
-
-def _uptime(vm: VmSide, server: ServerSide) -> Fact:
     if server.uptime_s is None:
-        return "unknown"
-    return "agrees" if began_within(server.uptime_s, vm.age_at(server.at)) else "contradicts"
+        uptime: Fact = "unknown"
+    else:
+        uptime = "agrees" if began_within(server.uptime_s, vm.age_at(server.at)) else "contradicts"
+    return IdentityComparison(address, uptime, vm, server, wanted)
 
 
 def began_within(uptime_s: float, age_s: float) -> bool:

@@ -217,9 +217,10 @@ def windows_of_tools(detail: str, full_name: str = "") -> WindowsFacts | None:
     name = told.get("prettyName") or full_name
     if "windows" not in (told.get("familyName") or name).lower():
         return None
-    caption, build = _caption(name), told.get("buildNumber", "")
+    build = told.get("buildNumber", "")
     known = int(build) if build.isdecimal() and len(build) <= 9 else build_of(name)
-    return WindowsFacts(build=known, caption=caption)
+    # "Windows Server 2019 Standard" of "Windows Server 2019 Standard, 64-bit (Build 17763.2145)".
+    return WindowsFacts(build=known, caption=re.split(r",| \(", name)[0].strip() or None)
 
 
 def windows_of_banner(version_text: str) -> WindowsFacts | None:
@@ -229,8 +230,3 @@ def windows_of_banner(version_text: str) -> WindowsFacts | None:
     """
     found = _BANNER.search(version_text)
     return WindowsFacts(build=int(found[2]), caption=found[1]) if found else None
-
-
-def _caption(name: str) -> str | None:
-    """`Windows Server 2019 Standard` of `Windows Server 2019 Standard, 64-bit (Build 17763.2145)`."""
-    return re.split(r",| \(", name)[0].strip() or None

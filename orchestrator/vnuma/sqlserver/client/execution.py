@@ -8,14 +8,14 @@ waits are read before and after and subtracted, never cleared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import Maybe, Row
+from vnuma.sqlserver.client.query import Maybe
 
 _VIEW = "sys.dm_exec_query_stats"
 # last_rows exists since 2012; DOP and grant since 2016 (and late service packs of 2012 and 2014).
@@ -77,16 +77,12 @@ def prepare(query_hash: str, known: tuple[str, ...]) -> Probe:
 def read(connection: pyodbc.Connection, probe: Probe, elapsed_ms: int) -> Execution:
     """How the statement ran whose message says `elapsed_ms`. Raises as a lost connection does."""
     kinds = (Maybe(int),) * 3 + (Maybe(query.as_sent),) * len(probe.statistics)
-    return _execution(query.rows(connection, probe.statement, *kinds), probe.statistics, elapsed_ms)
-
-
-def _execution(rows: Iterable[Row], names: tuple[str, ...], elapsed_ms: int) -> Execution:
-    every = list(rows)
-    if not every:
+    rows = query.rows(connection, probe.statement, *kinds)
+    if not rows:
         return Execution(None, None, None, reason=NOT_SHOWN)
-    scheduler, cpu, node = (_whole(value) for value in every[0][:3])
-    for row in every:
-        statistics: dict[str, Any] = dict(zip(names, row[3:], strict=True))
+    scheduler, cpu, node = (_whole(value) for value in rows[0][:3])
+    for row in rows:
+        statistics: dict[str, Any] = dict(zip(probe.statistics, row[3:], strict=True))
         if _agrees(statistics.get("last_elapsed_time"), elapsed_ms):
             return Execution(
                 scheduler,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -162,22 +162,16 @@ def timed(
     )
 
 
-Drain = Callable[[pyodbc.Cursor, _Outcome], None]
-
-
-def _drain(statement: Statement) -> Drain:
-    if statement.rows_from == "result":
-        return _keep_first
-    return _discard if statement.statements == "one" else _pass_rows
-
-
 def _execute(connection: pyodbc.Connection, statement: Statement, timeout_s: float) -> _Outcome:
-    outcome, drain = _Outcome([]), _drain(statement)
+    outcome, keep = _Outcome([]), statement.rows_from == "result"
     try:
         with open_cursor(connection, timeout_s) as cursor:
             started = time.perf_counter()
             cursor.execute(statement.sql)
-            drain(cursor, outcome)
+            if keep or statement.statements != "one":
+                _read_all(cursor, outcome, keep=keep)
+            else:
+                _discard(cursor, outcome)
             outcome.client_ms = (time.perf_counter() - started) * 1000
     except DeadlinePassed:
         raise MeasurementFailed(
@@ -189,21 +183,15 @@ def _execute(connection: pyodbc.Connection, statement: Statement, timeout_s: flo
     return outcome
 
 
-def _keep_first(cursor: pyodbc.Cursor, outcome: _Outcome) -> None:
-    """Keep the first rows of the first result and skip the rest. Messages come with each result."""
-    first = True
-    for result in each_result(cursor):
+def _read_all(cursor: pyodbc.Cursor, outcome: _Outcome, *, keep: bool) -> None:
+    """Read every result, so that no error is lost; `keep` the first one's first rows.
+
+    Messages come with each result.
+    """
+    for number, result in enumerate(each_result(cursor)):
         outcome.messages += cursor.messages or []
-        if first and result.columns:
+        if keep and number == 0 and result.columns:
             outcome.rows = result.rows(2)  # two rows show that there is more than one
-        first = False
-    outcome.messages += cursor.messages or []
-
-
-def _pass_rows(cursor: pyodbc.Cursor, outcome: _Outcome) -> None:
-    """Read every row of every result, so that no error among them is lost."""
-    for _ in each_result(cursor):
-        outcome.messages += cursor.messages or []
     outcome.messages += cursor.messages or []
 
 

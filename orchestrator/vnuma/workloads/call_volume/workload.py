@@ -98,13 +98,14 @@ class CallBench:
 
     def _record(self, form: str, window: Window) -> None:
         """Record the evidence for the window."""
+        on_lab = ", not judged: on the lab, calls take simulated time" if self.system.simulated else ""
         found: dict[str, object] = {
             "calls by the server": window.calls,
             "calls by the client": round(window.client_calls),
             "window_s": round(window.seconds, 3),
             "client_window_s": round(window.client_seconds, 3),
             "client_cpus": self.callers.cpus,
-            "client headroom": _headroom(window, simulated=self.system.simulated),
+            "client headroom": f"{window.headroom:.0f}%{on_lab}",
         }
         if window.schedulers:
             found["schedulers"] = {str(one): round(used, 1) for one, used in window.schedulers.items()}
@@ -146,11 +147,6 @@ class CallVolumeWorkload(Workload):
         database, client = system.dataset.database, system.client(system.settings.client)
         with connect(system.server, database) as observer, callers(system.server, database, client) as crowd:
             yield CallBench(system, observer, crowd, call_counters.counts_schedulers(observer))
-
-
-def _headroom(window: Window, *, simulated: bool) -> str:
-    said = f"{window.headroom:.0f}%"
-    return f"{said}, not judged: on the lab, calls take simulated time" if simulated else said
 
 
 def _from(where: call_counters.Endpoint | None) -> str:

@@ -155,12 +155,8 @@ class LogSpinlockWorkload(Workload):
                 _require_still_there(writers, placed)
                 system.record("workload", _evidence(settings, writers, placed, cpus))
                 yield LogBench(system, connection, cpus)
-                run_all(connection, _drop_all(settings))
-
-
-def _drop_all(settings: LogSpinlock) -> Iterator[str]:
-    for form in settings.forms:
-        yield from list(log_load.make(form, 1))[:2]
+                for form in settings.forms:
+                    run_all(connection, list(log_load.make(form, 1))[:2])
 
 
 def _find_worker_cpus(connection: pyodbc.Connection) -> WorkerCpus:
