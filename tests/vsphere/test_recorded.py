@@ -149,7 +149,7 @@ def test_times_are_read_in_the_servers_language(line: Any) -> None:
     times = read_times(line["text"])
 
     assert (times.cpu_ms, times.elapsed_ms) == (line["cpu_ms"], line["elapsed_ms"])
-    assert len(parse_messages([("(3612)", line["text"])]).execution) == 1
+    assert len(parse_messages([("(3612)", line["text"])])[0]) == 1
     assert "time.two_figures" in SEEN_FOR_REAL
 
 

@@ -270,14 +270,13 @@ class Role:
     """A role in vCenter."""
 
     id: int
-    name: str
     privileges: frozenset[str]
 
 
 def find_role(session: Session, name: str) -> Role | None:
     for role in session.content.authorizationManager.roleList:
         if role.name == name:
-            return Role(role.roleId, role.name, frozenset(role.privilege))
+            return Role(role.roleId, frozenset(role.privilege))
     return None
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.logs.published import samples
 from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.client.statistics_time import StatisticsTime, Times, parse_messages, read_times
+from vnuma.sqlserver.client.statistics_time import Times, parse_messages, read_times
 
 EXECUTION = "\n SQL Server Execution Times:\n   CPU time = 875 ms,  elapsed time = 1340 ms."
 PUBLISHED = samples("statistics_time.yml")
@@ -87,9 +87,9 @@ def test_messages_are_distinguished_by_number() -> None:
         ]
     )
 
-    assert found == StatisticsTime((Times(875, 1340),), (Times(16, 40),))
+    assert found == ([Times(875, 1340)], [Times(16, 40)])
 
 
 def test_a_driver_that_gives_no_number_yields_no_timing() -> None:
     """Without the message's number nobody knows which time it is, so none is taken."""
-    assert parse_messages([("[01000]", EXECUTION)]) == StatisticsTime()
+    assert parse_messages([("[01000]", EXECUTION)]) == ([], [])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -36,25 +36,18 @@ class Times:
     elapsed_ms: int
 
 
-@dataclass(frozen=True)
-class StatisticsTime:
-    """Every timing message of one batch, in order."""
+def parse_messages(messages: Iterable[tuple[str, str]]) -> tuple[list[Times], list[Times]]:
+    """The times of execution, and of parsing and compiling, in a batch's messages, in order.
 
-    execution: tuple[Times, ...] = ()
-    parse_and_compile: tuple[Times, ...] = ()
-
-
-def parse_messages(messages: Iterable[tuple[str, str]]) -> StatisticsTime:
-    """The timings among a cursor's messages, which are pairs such as `("[01000] (3612)", text)`.
-
-    Raises MeasurementFailed for a timing message with ambiguous figures.
+    Messages are pairs such as `("[01000] (3612)", text)`. Raises MeasurementFailed for a timing message with
+    ambiguous figures.
     """
     found: dict[int, list[Times]] = {EXECUTION: [], PARSE_AND_COMPILE: []}
     for state, text in messages:
         match = _STATE.search(state)
         if match and int(match[1]) in found:
             found[int(match[1])].append(read_times(text))
-    return StatisticsTime(tuple(found[EXECUTION]), tuple(found[PARSE_AND_COMPILE]))
+    return found[EXECUTION], found[PARSE_AND_COMPILE]
 
 
 def read_times(text: str) -> Times:
@@ -149,14 +142,14 @@ def timed(
     if error_number:
         raise MeasurementFailed(f"{where(connection)}: the timed statement ended with error {error_number}.")
     rows = _rows(outcome, row_count, statement.rows_from, statement.expected_rows)
-    times = parse_messages(outcome.messages)
-    execution = _last(times) if statement.times == "procedure" else _only(times)
-    parse = _sum(times.parse_and_compile)
+    executions, parses = parse_messages(outcome.messages)
+    execution = _last(executions) if statement.times == "procedure" else _only(executions)
     return Timing(
         cpu_ms=execution.cpu_ms,
         elapsed_ms=execution.elapsed_ms,
-        parse_cpu_ms=parse.cpu_ms if parse else None,
-        parse_elapsed_ms=parse.elapsed_ms if parse else None,
+        # An auto-parameterised statement sends two messages.
+        parse_cpu_ms=sum(parse.cpu_ms for parse in parses) if parses else None,
+        parse_elapsed_ms=sum(parse.elapsed_ms for parse in parses) if parses else None,
         client_ms=outcome.client_ms,
         rows=rows,
     )
@@ -271,14 +264,14 @@ def _counted(rows: list[tuple[Any, ...]]) -> int:
     )
 
 
-def _last(times: StatisticsTime) -> Times:
+def _last(times: Sequence[Times]) -> Times:
     """The last execution time: EXEC's own, after those of the procedure's statements.
 
     A call takes at least as long as any statement in it, apart from rounding.
     """
-    if not times.execution:
+    if not times:
         return _only(times)
-    *within, last = times.execution
+    *within, last = times
     longest = max((one.elapsed_ms for one in within), default=0)
     if last.elapsed_ms + ROUNDING_MS < longest:
         raise MeasurementFailed(
@@ -289,11 +282,11 @@ def _last(times: StatisticsTime) -> Times:
     return last
 
 
-def _only(times: StatisticsTime) -> Times:
+def _only(times: Sequence[Times]) -> Times:
     """The only execution time. Without one the sample fails: no other clock replaces it."""
-    if len(times.execution) == 1:
-        return times.execution[0]
-    if not times.execution:
+    if len(times) == 1:
+        return times[0]
+    if not times:
         raise MeasurementFailed(
             "SQL Server sent no execution time (message 3612) for the timed statement.",
             fix=(
@@ -302,13 +295,6 @@ def _only(times: StatisticsTime) -> Times:
             ),
         )
     raise MeasurementFailed(
-        f"SQL Server sent {len(times.execution)} execution times (message 3612) for one statement.",
+        f"SQL Server sent {len(times)} execution times (message 3612) for one statement.",
         fix="Check whether a trigger or a procedure runs with it: only a single statement can be timed.",
     )
-
-
-def _sum(times: tuple[Times, ...]) -> Times | None:
-    """Parse and compile time: an auto-parameterised statement sends two messages."""
-    if not times:
-        return None
-    return Times(sum(item.cpu_ms for item in times), sum(item.elapsed_ms for item in times))

@@ -37,7 +37,7 @@ _NODES = (
     "SELECT n.memory_node_id, n.node_id FROM sys.dm_os_nodes AS n "
     f"WHERE {_DAC} ORDER BY n.memory_node_id, n.node_id"
 )
-_PAGE_KB = 8
+PAGE_KB = 8
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,6 @@ def pages_by_node(connection: pyodbc.Connection, tables: tuple[str, ...]) -> dic
     """Pages of those tables of the current database in the buffer pool, by memory node."""
     ids = ", ".join(f"OBJECT_ID(N'{name}')" for name in tables)
     return dict(query.rows(connection, _PAGES.format(tables=ids), int, int))
-
-
-def kilobytes(pages: int) -> int:
-    """The size of that many pages in KB."""
-    return pages * _PAGE_KB
 
 
 def lookups(connection: pyodbc.Connection) -> Lookups:

@@ -212,7 +212,7 @@ def _evidence(
     placement: str, own: NodePort, streams: NodePort, pages: Mapping[int, int], scans: NodeScans
 ) -> dict[str, object]:
     """What was proven about this boot, for the report."""
-    megabytes = buffer_pool.kilobytes(sum(pages.values())) / 1024
+    megabytes = sum(pages.values()) * buffer_pool.PAGE_KB / 1024
     return {
         "placement": placement,
         "pages on memory node": own.node,
