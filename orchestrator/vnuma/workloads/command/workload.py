@@ -267,15 +267,15 @@ class CommandWorkload(Workload):
                 raise MeasurementFailed(f"{system.vm} was restarted while {settings.client} measured it.")
 
 
+@dataclass(frozen=True)
 class _Programs:
     """The measured program on one boot."""
 
-    def __init__(self, system: SystemUnderTest) -> None:
-        self._system = system
+    system: SystemUnderTest
 
     def run(self, size: int, form: str) -> Reading:
         """Run it once. Raises MeasurementFailed, with its output if there is one."""
-        system, settings = self._system, self._system.settings
+        system, settings = self.system, self.system.settings
         program = settings.filled(settings.run, size, form)
         done = _run(system, program, settings.timeout_s, MEASURED)
         kept = {

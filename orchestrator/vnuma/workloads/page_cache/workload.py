@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.errors import MeasurementFailed, PlacementNotProven
@@ -17,7 +17,7 @@ from vnuma.logs.guest_tools import Copied
 from vnuma.workloads.interface import Bench, Document, Obstacle, Reached, Reading, SystemUnderTest, Workload
 from vnuma.workloads.page_cache import scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
-from vnuma.workloads.page_cache.settings import PageCache, Placed, growth, not_proven
+from vnuma.workloads.page_cache.settings import PageCache, growth, not_proven
 from vnuma.workloads.shell import linux_question, require
 
 SCOPE = "workload"
@@ -88,7 +88,11 @@ class _Pass:
         if size != self.size:
             self._place(size)
             self.size = size
-        script = self._script(size, form)
+        path, node = scripts.file_name(self.settings.folder, size), self.settings.cpu_node
+        if form == "unsaturated":
+            script = scripts.read_with_rests(path, node, size, REST_S)
+        else:
+            script = scripts.read_back(path, node, self.readers[form])
         shown = guest_tools.sections(
             require(self.system.shell, script, f"{self.system.vm}: reading the file")
         )
@@ -112,12 +116,6 @@ class _Pass:
             figures={"seconds per read": busy, "pages moved": sum(map(abs, moved.values())) / 1000},
         )
 
-    def _script(self, size: int, form: str) -> str:
-        path, node = scripts.file_name(self.settings.folder, size), self.settings.cpu_node
-        if form == "unsaturated":
-            return scripts.read_with_rests(path, node, size, REST_S)
-        return scripts.read_back(path, node, self.readers[form])
-
     def _place(self, size: int) -> None:
         """Load the file. Raises PlacementNotProven unless FilePages prove its placement."""
         settings, system = self.settings, self.system
@@ -128,10 +126,10 @@ class _Pass:
         shown = guest_tools.sections(require(system.shell, script, f"{system.vm}: placing the file"))
         grown = growth(_file_pages(shown["before"]), _file_pages(shown["after"]))
         with_memory = {node: kb for node, kb in grown.items() if node in nodes}
-        placed = Placed(size * 1_000_000 // 1024, with_memory)
-        system.record(SCOPE, {f"placed {size}": {"wanted": settings.memory_node, **asdict(placed)}})
-        wrong = not_proven(placed, settings.memory_node, settings.cpu_node)
-        if wrong:
+        wanted, file_kb = settings.memory_node, size * 1_000_000 // 1024
+        found = {"wanted": wanted, "file_kb": file_kb, "grown_kb": with_memory}
+        system.record(SCOPE, {f"placed {size}": found})
+        if wrong := not_proven(file_kb, with_memory, wanted, settings.cpu_node):
             raise PlacementNotProven(
                 f"{system.vm}, arm {system.arm}: {wrong}.",
                 fix="Check the nodes' free memory (numactl -H), cgroup limits, memory_spread_page, and "
