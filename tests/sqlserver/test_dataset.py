@@ -134,16 +134,11 @@ def test_dropping_ends_connections_that_hold_the_database(
         assert dataset.drop(clean, SMALL.database) is True
 
 
-def test_a_source_that_is_none_is_an_input_error(clean: pyodbc.Connection) -> None:
-    """The sentence names the table that the source lacks."""
-    with pytest.raises(InputError):
-        dataset.prepare(clean, replace(SMALL, source="master"))
-
-
-def test_source_and_database_may_not_be_the_same(clean: pyodbc.Connection) -> None:
+@pytest.mark.parametrize("source", ["master", "VNUMA_STUDY"], ids=["without tables", "the database itself"])
+def test_a_source_that_cannot_be_copied_is_an_input_error(clean: pyodbc.Connection, source: str) -> None:
     """Nothing is written to an AdventureWorks of the user's."""
     with pytest.raises(InputError):
-        dataset.prepare(clean, replace(SMALL, source="VNUMA_STUDY"))
+        dataset.prepare(clean, replace(SMALL, source=source))
 
 
 def test_a_copy_has_its_sources_rows_and_leaves_no_staging_table(lab: LabFactory) -> None:

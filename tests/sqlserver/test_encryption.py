@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -76,9 +76,15 @@ def test_a_lying_server_gets_no_login(
 
 
 @pytest.mark.parametrize("kind", DRIVERS)
-def test_the_right_server_gets_the_login_inside_tls(kind: DriverKind, authority: Authority) -> None:
-    """The hostile server is refused for its lie, not for being unlike SQL Server."""
-    seen = _refused_by(Hostile(authority.certificate()), kind, authority)
+@pytest.mark.parametrize(("encrypt", "session"), [("mandatory", {}), ("no", {"encryption": OFF})])
+def test_the_right_server_gets_the_login_inside_tls(
+    kind: DriverKind, encrypt: Encrypt, session: dict[str, Any], authority: Authority
+) -> None:
+    """The hostile server is refused for its lie, not for being unlike SQL Server.
+
+    With `encrypt: no` what goes in the clear is the session, where the server can encrypt the login.
+    """
+    seen = _refused_by(Hostile(authority.certificate(), **session), kind, authority, encrypt)
 
     assert len(seen.logins) == 1
     assert seen.clear_logins == []
@@ -101,17 +107,6 @@ def test_only_encrypt_no_sends_a_login_in_the_clear(kind: DriverKind, authority:
     seen = _refused_by(Hostile(encryption=NOT_SUPPORTED), kind, authority, "no")
 
     assert len(seen.clear_logins) == 1
-
-
-@pytest.mark.parametrize("kind", DRIVERS)
-def test_encrypt_no_still_encrypts_the_login_where_the_server_does(
-    kind: DriverKind, authority: Authority
-) -> None:
-    """What goes in the clear is the session; a server with any certificate gets the login inside TLS."""
-    seen = _refused_by(Hostile(authority.certificate(), encryption=OFF), kind, authority, "no")
-
-    assert len(seen.logins) == 1
-    assert seen.clear_logins == []
 
 
 @pytest.mark.parametrize("kind", DRIVERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,33 +14,35 @@ from vnuma.errors import AccountRefused, DatabaseMissing, LoginRefused, SqlTimeo
 from vnuma.logins import Logins
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import ServerError
-from vnuma.sqlserver.instance.ready import QuietRule, wait_ready
+from vnuma.sqlserver.instance.ready import QuietRule, Ready, wait_ready
 
 NO_QUIET = QuietRule(cpu_percent=10, for_s=0, timeout_s=1)
 AN_HOUR = 3600.0
 
 
+def ready(server: SqlServer, **changed: Any) -> Ready:
+    """The server, once it is ready."""
+    asked = {"database": None, "powered_on_s": AN_HOUR, "deadline_s": 30, "quiet": NO_QUIET, **changed}
+    return wait_ready(server, **asked)
+
+
 def test_a_server_that_started_after_the_power_on_is_ready(server: SqlServer) -> None:
     """Its uptime is shorter than the time since the power-on."""
-    ready = wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=30, quiet=NO_QUIET)
+    found = ready(server)
 
-    assert 0 <= ready.uptime_s < AN_HOUR
-    assert ready.attempts == 1
+    assert 0 <= found.uptime_s < AN_HOUR
+    assert found.attempts == 1
 
 
 def test_a_server_that_never_went_down_is_not_ready(shared_lab: LabHandle, server: SqlServer) -> None:
     """A login alone proves nothing: the old server answers until it is shut down."""
     clock = HurriedClock()
-    shared_lab.wait_until(lambda: _uptime(server) > 2, what="an uptime of 2 s")
+    shared_lab.wait_until(lambda: ready(server).uptime_s > 2, what="an uptime of 2 s")
 
     with pytest.raises(SqlTimeout):
-        wait_ready(server, database=None, powered_on_s=-AN_HOUR, deadline_s=20, quiet=NO_QUIET, clock=clock)
+        ready(server, powered_on_s=-AN_HOUR, deadline_s=20, clock=clock)
 
     assert sum(clock.naps) == pytest.approx(20)
-
-
-def _uptime(server: SqlServer) -> float:
-    return wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=30, quiet=NO_QUIET).uptime_s
 
 
 def test_a_database_that_does_not_exist_is_named_at_once(shared_lab: LabHandle) -> None:
@@ -47,14 +50,7 @@ def test_a_database_that_does_not_exist_is_named_at_once(shared_lab: LabHandle) 
     clock = HurriedClock()
 
     with pytest.raises(DatabaseMissing):
-        wait_ready(
-            server_of(shared_lab),
-            database="nowhere",
-            powered_on_s=AN_HOUR,
-            deadline_s=600,
-            quiet=NO_QUIET,
-            clock=clock,
-        )
+        ready(server_of(shared_lab), database="nowhere", deadline_s=600, clock=clock)
 
     assert clock.naps == []
 
@@ -64,14 +60,7 @@ def test_an_unreachable_server_is_asked_less_and_less_often_until_the_deadline(s
     clock = HurriedClock()
 
     with pytest.raises(SqlTimeout):
-        wait_ready(
-            server_of(shared_lab, port=1),
-            database=None,
-            powered_on_s=0,
-            deadline_s=20,
-            quiet=NO_QUIET,
-            clock=clock,
-        )
+        ready(server_of(shared_lab, port=1), powered_on_s=0, deadline_s=20, clock=clock)
 
     assert clock.naps == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 3.65])
 
@@ -86,9 +75,7 @@ def test_a_refused_login_is_tried_three_times_at_most_and_not_soon_again(
 
     for _ in range(2):
         with pytest.raises(AccountRefused):
-            wait_ready(
-                server, database=None, powered_on_s=AN_HOUR, deadline_s=600, quiet=NO_QUIET, clock=clock
-            )
+            ready(server, deadline_s=600, clock=clock)
 
     assert running.sql_logins()["failed"] == tries
     assert len(clock.naps) == tries - 1
@@ -101,7 +88,7 @@ def test_a_server_in_script_upgrade_is_waited_for(lab: LabFactory) -> None:
     clock, server = HurriedClock(), replace(listening(running), logins=Logins(None))
 
     with pytest.raises(SqlTimeout):
-        wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=20, quiet=NO_QUIET, clock=clock)
+        ready(server, deadline_s=20, clock=clock)
 
     assert len(clock.naps) > 3
 
@@ -128,10 +115,10 @@ def test_a_database_that_is_not_there_counts_as_no_refusal(server: SqlServer) ->
 
 def test_without_a_rule_quietness_is_not_evaluated(server: SqlServer) -> None:
     """The record says so; it does not say that the guest was quiet."""
-    ready = wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=30, quiet=NO_QUIET)
+    quietness = ready(server).quietness
 
-    assert ready.quietness.quiet is None
-    assert ready.quietness.note.startswith("not evaluated")
+    assert quietness.quiet is None
+    assert quietness.note.startswith("not evaluated")
 
 
 def test_an_idle_guest_becomes_quiet(server: SqlServer) -> None:
@@ -139,7 +126,7 @@ def test_an_idle_guest_becomes_quiet(server: SqlServer) -> None:
     began = time.monotonic()
     rule = QuietRule(cpu_percent=50, for_s=1, timeout_s=30)
 
-    quietness = wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=30, quiet=rule).quietness
+    quietness = ready(server, quiet=rule).quietness
 
     assert quietness.quiet is True
     assert quietness.sql_cpu_percent is not None
@@ -150,7 +137,7 @@ def test_a_guest_that_is_never_quiet_is_measured_all_the_same(server: SqlServer)
     """After the timeout the boot continues, and the record says that the guest was busy."""
     rule = QuietRule(cpu_percent=0, for_s=1, timeout_s=1)
 
-    quietness = wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=30, quiet=rule).quietness
+    quietness = ready(server, quiet=rule).quietness
 
     assert quietness.quiet is False
     assert quietness.note.startswith("busy")

@@ -11,7 +11,7 @@ import pytest
 from tests.support.lab import LabHandle
 from tests.vsphere.support import vcenter_of
 from tests.vsphere.tls_server import tls_server
-from vnuma.errors import CertificateRejected, VCenterUnreachable
+from vnuma.errors import CertificateRejected, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import VCenter, connect
 
 
@@ -41,30 +41,19 @@ def test_only_verify_tls_false_accepts_any_certificate(shared_lab: LabHandle) ->
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "error", "says"),
     [
-        ({"address": "192.0.2.7"}, r"a certificate for 192\.0\.2\.7\. Nothing was sent"),
-        ({"expired": True}, r"expired on \d{4}-\d\d-\d\d\. Nothing was sent"),
+        ({"address": "192.0.2.7"}, CertificateRejected, r"a certificate for 192\.0\.2\.7\. Nothing was sent"),
+        ({"expired": True}, CertificateRejected, r"expired on \d{4}-\d\d-\d\d\. Nothing was sent"),
+        ({}, VCenterUnreachable, r"is neither a vCenter nor an ESXi host \(HTTP 404\)"),
     ],
-    ids=["another name", "expired"],
+    ids=["another name", "expired", "another web server"],
 )
-def test_a_trusted_certificate_that_does_not_fit_is_rejected(
-    tmp_path: Path, wrong: dict[str, Any], says: str
+def test_a_server_of_a_trusted_ca_that_is_not_the_vcenter_gets_no_credentials(
+    tmp_path: Path, wrong: dict[str, Any], error: type[VnumaError], says: str
 ) -> None:
-    """The error names the addresses that it is for, or the date on which it expired."""
-    with (
-        tls_server(tmp_path, **wrong) as (port, ca),
-        pytest.raises(CertificateRejected, match=says),
-    ):
-        connect(VCenter("127.0.0.1", "u", "p", port=port, ca_file=str(ca)))
-
-
-def test_a_server_that_is_no_vsphere_is_named_as_such(tmp_path: Path) -> None:
-    """Another web server gets no credentials: it is recognised by what it offers."""
-    with (
-        tls_server(tmp_path) as (port, ca),
-        pytest.raises(VCenterUnreachable, match=r"is neither a vCenter nor an ESXi host \(HTTP 404\)"),
-    ):
+    """The error names the certificate's addresses, the date on which it expired, or what the server is."""
+    with tls_server(tmp_path, **wrong) as (port, ca), pytest.raises(error, match=says):
         connect(VCenter("127.0.0.1", "u", "p", port=port, ca_file=str(ca)))
 
 

@@ -131,47 +131,33 @@ def test_a_guest_without_tools_cannot_be_asked(lab: LabFactory, login: Login) ->
     assert read_vm(session, ref).power is Power.OFF
 
 
-def test_a_vm_that_goes_off_before_it_is_asked_is_off(lab: LabFactory, login: Login) -> None:
-    """A VM that somebody else powers off in the last moment is what was wanted, not an error."""
-    session, ref = start(lab, login)
-
-    def pull_the_plug() -> None:
-        wait_for_task(session, ref.PowerOffVM_Task(), LONG_S, "sql16 was not powered off")
-
-    shut_down(session, ref, timeout_s=LONG_S, fence=pull_the_plug)
-    assert read_vm(session, ref).power is Power.OFF
-
-
 def at_the_second_look(act: Callable[[], None]) -> Callable[[], None]:
     """A fence that acts when it is asked for the second time."""
     looks = count(1)
     return lambda: act() if next(looks) == 2 else None
 
 
-def test_a_vm_that_goes_off_before_the_hard_power_off_is_off(lab: LabFactory, login: Login) -> None:
-    """The same holds for a VM that goes off just before it would be powered off the hard way."""
-    session, ref = start(lab, login, faults=[fault("shutdown_never")])
+@pytest.mark.parametrize("hard", [False, True], ids=["asked", "powered off"])
+def test_a_vm_that_goes_off_in_the_last_moment_is_off(lab: LabFactory, login: Login, hard: bool) -> None:
+    """A VM that somebody else powers off just before is what was wanted, not an error."""
+    session, ref = start(lab, login, faults=[fault("shutdown_never")] if hard else [])
 
     def pull_the_plug() -> None:
         wait_for_task(session, ref.PowerOffVM_Task(), LONG_S, "sql16 was not powered off")
 
-    fence = at_the_second_look(pull_the_plug)
-    shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=fence)
+    if hard:
+        fence = at_the_second_look(pull_the_plug)
+        shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=fence)
+    else:
+        shut_down(session, ref, timeout_s=LONG_S, fence=pull_the_plug)
     assert read_vm(session, ref).power is Power.OFF
 
 
-def test_a_fence_stops_the_shutdown(lab: LabFactory, login: Login) -> None:
-    """A lost lease is noticed before the guest is asked."""
-    session, ref = start(lab, login)
-    with pytest.raises(LeaseLost):
-        shut_down(session, ref, timeout_s=LONG_S, fence=lost_lease)
-    assert read_vm(session, ref).power is Power.ON
-
-
-def test_a_fence_stops_the_hard_power_off(lab: LabFactory, login: Login) -> None:
-    """The lease is looked at again before a hard power-off, which comes much later."""
-    session, ref = start(lab, login, faults=[fault("shutdown_never")])
-    fence = at_the_second_look(lost_lease)
+@pytest.mark.parametrize("hard", [False, True], ids=["asked", "powered off"])
+def test_a_fence_stops_the_shutdown(lab: LabFactory, login: Login, hard: bool) -> None:
+    """A lost lease is noticed before the guest is asked, and before a hard power-off, which is much later."""
+    session, ref = start(lab, login, faults=[fault("shutdown_never")] if hard else [])
+    fence = at_the_second_look(lost_lease) if hard else lost_lease
     with pytest.raises(LeaseLost):
         shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=fence)
     assert read_vm(session, ref).power is Power.ON

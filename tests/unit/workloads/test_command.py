@@ -346,15 +346,6 @@ def test_a_program_of_a_killed_play_that_resets_its_environment_is_ended(tmp_pat
     assert not is_at_work(pids)
 
 
-def test_a_program_that_a_killed_play_left_is_ended_first() -> None:
-    """It would be measured too."""
-    name = uuid4().hex
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, "VNUMA_PROGRAM": f"{name}.run"}) as left:
-        run_here(("true",), name=name)
-
-        assert left.wait(10) == -9
-
-
 def test_a_preparation_still_at_work_is_ended_and_a_server_of_a_finished_one_is_not(tmp_path: Path) -> None:
     """Of the same VM: the preparation of a killed play would go on after the restore."""
     name, late = uuid4().hex, tmp_path / "late"
