@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm.change import Author, Edit, as_written, differences
+from vnuma.domain.vm.change import Author, Edit, as_written, change_to
 from vnuma.domain.vm.estate import Declared, Estate, EstateVm
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import (
@@ -164,7 +164,7 @@ def _edits(planned: EstateVm, vm: EstateVm) -> tuple[list[Edit], set[tuple[str, 
             wanted[name] = value
     if wanted.get("memoryReservationLockedToMax") is True and now.get("memoryReservationLockedToMax") is True:
         wanted.pop("memoryReservation", None)  # vSphere moves the reservation with the lock
-    edits = list(differences(wanted, now))
+    edits = list(change_to(now, wanted))
     version = planned.facts.hardware_version
     if HARDWARE not in planned.absent and version and version != vm.facts.hardware_version:
         edits.append(Edit(HARDWARE, vm.facts.hardware_version, version))

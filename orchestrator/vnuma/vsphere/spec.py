@@ -10,7 +10,7 @@ from typing import Any
 
 from pyVmomi import vim
 
-from vnuma.domain.vm.change import Change, Edit, differences
+from vnuma.domain.vm.change import Change, Edit, change_to
 from vnuma.domain.vm.setting import (
     AUTOMATIC,
     DERIVED,
@@ -53,7 +53,7 @@ def unmet(change: Change, observed: Settings) -> Change:
             del expected[name]
     if expected.get("memoryReservationLockedToMax") is True:
         expected.pop("memoryReservation", None)
-    return differences(expected, observed)
+    return change_to(observed, expected)
 
 
 def fields_of(change: Change) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.vm.change import Change, Edit, change_back, change_to, differences, net, settings_after
+from vnuma.domain.vm.change import Change, Edit, change_back, change_to, net, settings_after
 
 numbers = st.integers(0, 64)
 settings = st.fixed_dictionaries(
@@ -125,8 +125,3 @@ def test_topology_needs_the_vm_off_and_a_reservation_does_not() -> None:
     """Only what the VM must be off for causes a shutdown."""
     assert change_to({"numCoresPerSocket": 4}, {"numCoresPerSocket": 8}).needs_power_off
     assert not change_to({"memoryReservation": 0}, {"memoryReservation": 1024}).needs_power_off
-
-
-def test_differences_name_what_reads_back_otherwise() -> None:
-    """Asked for 8, read 4: that is the difference."""
-    assert differences({"numCPUs": 8}, {"numCPUs": 4}).edits == (Edit("numCPUs", 4, 8),)

@@ -14,6 +14,7 @@ from operator import getitem
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from vnuma.domain.arm.arm import Arm, PhysicalCores, short_name
 from vnuma.domain.study.order import blocks_of_square, columns
@@ -128,21 +129,17 @@ def _value_at(path: Path, data: Any) -> str | None:
 
 def _choices(path: Path, data: Any) -> str:
     """The values that a field with several types allows, from its description."""
-    model: type[BaseModel] | None = Study
-    for step in path[:-1]:
-        if isinstance(step, str) and model:
-            model = _model_of(model, step, data)
-    info = model.model_fields.get(str(path[-1])) if model else None
+    info = _known_fields(path[:-1], data).get(str(path[-1]))
     return info.description or "" if info else ""
 
 
-def _known_fields(path: Path, data: Any) -> list[str]:
+def _known_fields(path: Path, data: Any) -> dict[str, FieldInfo]:
+    """The fields of the section at that path; none for an unknown section."""
     model: type[BaseModel] | None = Study
     for step in path:
-        if isinstance(step, int):
-            continue
-        model = _model_of(model, step, data) if model else None
-    return list(model.model_fields) if model else []
+        if not isinstance(step, int):
+            model = _model_of(model, step, data) if model else None
+    return model.model_fields if model else {}
 
 
 def _model_of(model: type[BaseModel], field: str, data: Any) -> type[BaseModel] | None:
@@ -537,7 +534,12 @@ def check_study(study: Study) -> Iterator[Problem]:
             )
         seen.setdefault(arm.label, index)
     yield from _check_same(study)
-    yield from _check_reference(study)
+    if study.reference not in study.labels:
+        yield Problem(
+            ("reference",),
+            f"the reference arm '{study.reference}' is not among the arms.",
+            f"Use one of {', '.join(study.labels)}.",
+        )
     misfits = list(check_arms_workloads(study))
     yield from misfits
     if study.reference in study.labels and not misfits:
@@ -558,15 +560,6 @@ def _check_same(study: Study) -> Iterator[Problem]:
                 "Remove one. For an A/A check set design.a_a: true.",
             )
         seen.append(arm)
-
-
-def _check_reference(study: Study) -> Iterator[Problem]:
-    if study.reference not in study.labels:
-        yield Problem(
-            ("reference",),
-            f"the reference arm '{study.reference}' is not among the arms.",
-            f"Use one of {', '.join(study.labels)}.",
-        )
 
 
 def strange_values(data: Any) -> Iterator[Problem]:

@@ -156,11 +156,6 @@ def net(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     )
 
 
-def differences(expected: Settings, observed: Settings) -> Change:
-    """The expected settings that read back differently. Empty: all equal."""
-    return change_to(observed, expected)
-
-
 def _same(name: str, left: Value, right: Value) -> bool:
     """Equality as in vSphere: extraConfig ignores case, CPU sets have no order."""
     if left is None or right is None:
@@ -169,12 +164,8 @@ def _same(name: str, left: Value, right: Value) -> bool:
     if isinstance(left, tuple) and isinstance(right, tuple):
         return sorted(left) == sorted(right)
     if is_extra_config(name):
-        return _extra_config_text(left) == _extra_config_text(right)
+        return str(left).strip().lower() == str(right).strip().lower()
     return left == right
-
-
-def _extra_config_text(value: Value) -> str:
-    return str(value).strip().lower()
 
 
 _PATHS: Mapping[str, str] = {name: spec.path for name, spec in TYPED.items()} | {HARDWARE: "version"}
