@@ -142,9 +142,9 @@ def _checked(column: Column[Any], value: object) -> object:
         if value is None and not column.nullable:
             raise ValueError("the value is missing")
         return value
-    if not isinstance(value, _python_type(kind)) or (
-        isinstance(value, bool) and not isinstance(kind, Boolean)
-    ):
+    whole = int if isinstance(kind, Integer | Boolean) else str
+    wanted = (int, float) if isinstance(kind, Double) else whole
+    if not isinstance(value, wanted) or (isinstance(value, bool) and not isinstance(kind, Boolean)):
         raise ValueError(f"{type(value).__name__} is not a valid type")  # noqa: TRY004 - one kind for all
     if isinstance(kind, UtcTime):
         return moment_of(str(value))
@@ -157,12 +157,6 @@ def _checked(column: Column[Any], value: object) -> object:
     if isinstance(value, str):
         refuse_controls(value, lines=column.name in _LINES_OF_TEXT)
     return value
-
-
-def _python_type(kind: object) -> type | tuple[type, ...]:
-    if isinstance(kind, Double):
-        return (int, float)
-    return int if isinstance(kind, Integer | Boolean) else str
 
 
 def moment_of(text: str) -> datetime:

@@ -7,7 +7,7 @@ NUMA home node or locality: esxtop and vmware.log have them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,14 @@ def read_counters(
         if entity is not None
     }
     specs = [
-        _spec(entity, numbers.values(), math.ceil(seconds / INTERVAL_S))
+        vim.PerformanceManager.QuerySpec(
+            entity=entity,
+            intervalId=INTERVAL_S,
+            maxSample=max(1, math.ceil(seconds / INTERVAL_S)),
+            metricId=[
+                vim.PerformanceManager.MetricId(counterId=one, instance="") for one in numbers.values()
+            ],
+        )
         for entity, numbers in asked.values()
         if numbers
     ]
@@ -80,7 +87,8 @@ def read_counters(
     try:
         answers = session.content.perfManager.QueryPerf(querySpec=specs) if specs else []
     except vmodl.MethodFault as fault:
-        return {**dict.fromkeys(asked, f"vCenter returned no counters: {_words(fault)}"), "numa": NO_NUMA}
+        why = getattr(fault, "msg", None) or type(fault).__name__.rpartition(".")[2]
+        return {**dict.fromkeys(asked, f"vCenter returned no counters: {why}"), "numa": NO_NUMA}
     for of, (entity, numbers) in asked.items():
         if numbers:
             mine = [answer for answer in answers if answer.entity == entity]
@@ -102,21 +110,6 @@ def read_waits(session: Session, ref: VmRef, vcpus: int) -> CpuWaits | str:
         for name in (READY, CO_STOP)
     )
     return CpuWaits(ready, co_stop)
-
-
-def _spec(
-    entity: vim.ManagedEntity, numbers: Iterable[int], samples: int
-) -> vim.PerformanceManager.QuerySpec:
-    return vim.PerformanceManager.QuerySpec(
-        entity=entity,
-        intervalId=INTERVAL_S,
-        maxSample=max(1, samples),
-        metricId=[vim.PerformanceManager.MetricId(counterId=number, instance="") for number in numbers],
-    )
-
-
-def _words(fault: vmodl.MethodFault) -> str:
-    return str(getattr(fault, "msg", None) or type(fault).__name__.rpartition(".")[2])
 
 
 def _series(found: Sequence[Any], names: Mapping[int, str]) -> dict[str, Series]:

@@ -5,7 +5,7 @@ Source, unless stated otherwise: VirtualMachineConfigSpec in VMware's API refere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pyVmomi import vim
@@ -98,8 +98,12 @@ def _with_shape(wanted: Mapping[str, Value], current: Settings) -> dict[str, Val
 def _write(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
     """Send only what is requested: an absent part of a field stays unchanged."""
     field, part = TYPED[name].request
-    making = _MADE.get(TYPED[name].kind)
-    made = making(value) if making else value
+    made: object = value
+    if TYPED[name].kind is ValueKind.CPUS:  # an empty list clears an affinity; an absent one keeps it
+        made = list(value) if isinstance(value, tuple) else []
+    elif TYPED[name].kind is ValueKind.SHARES:  # a number is ignored with any other level than custom
+        is_level = isinstance(value, str)
+        made = vim.SharesInfo(level=value if is_level else "custom", shares=0 if is_level else value)
     if not part:
         setattr(spec, field, made)
         return
@@ -107,21 +111,6 @@ def _write(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
     holder = getattr(spec, field) or known._GetPropertyInfo(field).type()
     setattr(holder, part, made)
     setattr(spec, field, holder)
-
-
-def _numbers(value: Value) -> list[int]:
-    """An empty list clears an affinity; an absent one keeps it."""
-    return list(value) if isinstance(value, tuple) else []
-
-
-def _shares(value: Value) -> vim.SharesInfo:
-    """Shares by level, or as a number, which is ignored with any other level."""
-    if isinstance(value, str):
-        return vim.SharesInfo(level=value, shares=0)
-    return vim.SharesInfo(level="custom", shares=value)
-
-
-_MADE: Mapping[ValueKind, Callable[[Value], object]] = {ValueKind.CPUS: _numbers, ValueKind.SHARES: _shares}
 
 
 def _text(value: Value) -> str:

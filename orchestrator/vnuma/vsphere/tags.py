@@ -37,7 +37,10 @@ def read_tags(vcenter: VCenter) -> dict[str, tuple[str, ...]]:
         attached = rest.post(
             f"{_TAGGING}/tag-association?~action=list-attached-objects-on-tags", {"tag_ids": ids}
         )
-        vms = {entry["tag_id"]: _vms(entry) for entry in attached}
+        vms = {
+            entry["tag_id"]: [item["id"] for item in entry.get("object_ids") or () if item["type"] == _VM]
+            for entry in attached
+        }
         names = rest.names(id_ for id_, some in vms.items() if some)
     found: dict[str, list[str]] = {}
     for id_, name in names.items():
@@ -54,10 +57,6 @@ def read_tags_of(vcenter: VCenter, moid: str) -> frozenset[str]:
             {"object_id": {"id": moid, "type": _VM}},
         )
         return frozenset(rest.names(attached).values())
-
-
-def _vms(entry: dict[str, Any]) -> list[str]:
-    return [item["id"] for item in entry.get("object_ids") or () if item["type"] == _VM]
 
 
 class _Rest:
