@@ -72,13 +72,8 @@ def write_note(session: Session, ref: vim.VirtualMachine, text: str) -> bool:
 
 def clear_note(session: Session, ref: vim.VirtualMachine) -> None:
     """Empty the note, if it exists and the account may."""
-    key = _key(session, ref)
-    if key is None or not read_note(session, ref):
-        return
-    try:
-        session.content.customFieldsManager.SetField(entity=ref, key=key, value="")
-    except (PrivilegeMissing, vmodl.MethodFault):
-        return
+    if read_note(session, ref):
+        write_note(session, ref, "")
 
 
 def read_note(session: Session, ref: vim.VirtualMachine) -> str:
