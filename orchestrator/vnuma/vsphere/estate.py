@@ -59,6 +59,7 @@ SYSTEM_VM = "vSphere runs it for itself (vCLS): not judged"
 """Why a VM that could be read is skipped."""
 
 
+@gc_paused()
 def read_estate(
     session: Session, only: vim.VirtualMachine | None = None, earlier: Estate | None = None
 ) -> Estate:
@@ -67,11 +68,6 @@ def read_estate(
     With `earlier`, a reading of the same vCenter, VMs with an unchanged configuration are not read in full
     again. What cannot be read is listed in `unseen`. Raises VCenterUnreachable.
     """
-    with gc_paused():
-        return _estate(session, only, earlier)
-
-
-def _estate(session: Session, only: vim.VirtualMachine | None, earlier: Estate | None) -> Estate:
     found = _found(session, only, earlier)
     objects = found.objects
     with session.understanding():
