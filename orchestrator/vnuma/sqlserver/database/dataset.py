@@ -89,7 +89,11 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
             fix="The copy needs its own database; vnuma creates it.",
         )
     if not ownership.require_ours(connection, spec.database):
-        _require_memory_optimised(connection)
+        if not has_memory_optimised(connection):
+            raise ServerError(
+                f"{where(connection)}: this SQL Server has no memory-optimised tables (In-Memory OLTP).",
+                fix="Use SQL Server 2016 SP1 or later, or Developer or Enterprise edition.",
+            )
         ownership.create(connection, spec.database)
     with inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
@@ -203,14 +207,6 @@ def _require_storage(connection: pyodbc.Connection, table: Table) -> None:
 
 def has_memory_optimised(connection: pyodbc.Connection) -> bool:
     return bool(value(connection, sql.XTP_SUPPORTED) == 1)
-
-
-def _require_memory_optimised(connection: pyodbc.Connection) -> None:
-    if not has_memory_optimised(connection):
-        raise ServerError(
-            f"{where(connection)}: this SQL Server has no memory-optimised tables (In-Memory OLTP).",
-            fix="Use SQL Server 2016 SP1 or later, or Developer or Enterprise edition.",
-        )
 
 
 def ensure_filegroup(connection: pyodbc.Connection, database: str) -> None:

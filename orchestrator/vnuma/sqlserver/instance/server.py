@@ -101,7 +101,9 @@ def read_server(connection: pyodbc.Connection) -> ServerFacts:
         trace_flags=_trace_flags(connection),
         permissions=permissions,
         other_sessions=query.whole(connection, _SESSIONS),
-        foreign_committed_kb=_foreign(connection),
+        foreign_committed_kb={
+            node: foreign for node, _pages, foreign in query.rows(connection, MEMORY_NODES, int, int, int)
+        },
     )
 
 
@@ -137,10 +139,6 @@ def _trace_flags(connection: pyodbc.Connection) -> tuple[int, ...] | None:
     except PrivilegeMissing:
         return None
     return tuple(sorted(flag for flag, _status, everywhere, _session in rows if everywhere))
-
-
-def _foreign(connection: pyodbc.Connection) -> dict[int, int]:
-    return {node: foreign for node, _pages, foreign in query.rows(connection, MEMORY_NODES, int, int, int)}
 
 
 # Filter for one line; 0 is the current log, 1 the server's own (not the agent's).
