@@ -11,7 +11,7 @@ import typer
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption, TextOrJsonOption, opened_store
 from vnuma.cli.screen import echo, echo_json, say
-from vnuma.cli.verb import ShowsByDefault, verb
+from vnuma.cli.verb import ShowsByDefault, subcommand
 from vnuma.words.plain_text import counted
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ app = typer.Typer(
 )
 
 
-@app.command("show")
-@verb
+@subcommand(app)
 def show(
     run: Annotated[
         str | None,
@@ -64,8 +63,7 @@ def show(
     say(f"{counted(len(lines), 'line')}; {whose} {audit_file(opened.place)}" if lines else "No changes yet.")
 
 
-@app.command("verify")
-@verb
+@subcommand(app)
 def verify(
     file: Annotated[
         Path | None,

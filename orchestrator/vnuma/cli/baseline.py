@@ -18,7 +18,7 @@ from vnuma.cli.options import (
     opened_store,
 )
 from vnuma.cli.screen import aligned, echo, echo_json, say, width
-from vnuma.cli.verb import ShowsByDefault, verb
+from vnuma.cli.verb import ShowsByDefault, subcommand
 
 app = typer.Typer(
     cls=ShowsByDefault, help="Show a VM's configuration before a run, and how the VM differs from it now."
@@ -31,8 +31,7 @@ RunOption = Annotated[
 ]
 
 
-@app.command("show")
-@verb
+@subcommand(app)
 def show(
     vm: VmArgument,
     run: RunOption = None,
@@ -64,8 +63,7 @@ def show(
         say(f"  {name:{label}}  {_value(value)}")
 
 
-@app.command("diff")
-@verb
+@subcommand(app)
 def diff(
     vm: VmArgument,
     run: RunOption = None,

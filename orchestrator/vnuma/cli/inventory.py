@@ -9,7 +9,7 @@ import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory
 from vnuma.cli.screen import say
-from vnuma.cli.verb import verb
+from vnuma.cli.verb import subcommand
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner
 
@@ -23,8 +23,7 @@ def _root() -> None:
     """Save what a vCenter shows of VMs, hosts and clusters."""
 
 
-@app.command()
-@verb
+@subcommand(app)
 def save(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the snapshot (JSON).")],
     inventory: InventoryOption = None,

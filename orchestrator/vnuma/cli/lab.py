@@ -11,7 +11,7 @@ import typer
 from vnuma import assets
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo_json, require_yes, say
-from vnuma.cli.verb import verb
+from vnuma.cli.verb import subcommand
 from vnuma.errors import EnvironmentProblem, InputError, UsageError
 from vnuma.words.provenance import in_json
 
@@ -25,8 +25,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
-@verb
+@subcommand(app)
 def up(
     scenario: Annotated[
         str,
@@ -72,8 +71,7 @@ def _study_of(lab: LabState) -> str:
     return assets.typed(f"studies/{named.name if named.exists() else usual}")
 
 
-@app.command()
-@verb
+@subcommand(app)
 def down(
     yes: Annotated[bool, typer.Option("--yes", help="Stop it even while a run uses it.")] = False,
 ) -> None:
@@ -102,8 +100,7 @@ def _refuse_under_a_run() -> None:
     require_yes(f"{words} Stop the lab anyway?")
 
 
-@app.command()
-@verb
+@subcommand(app)
 def status(format_: TextOrJsonOption = "text") -> None:
     """Show whether a lab is running, and where."""
     from vnuma import lab as labs
@@ -120,8 +117,7 @@ def status(format_: TextOrJsonOption = "text") -> None:
     )
 
 
-@app.command()
-@verb
+@subcommand(app)
 def build() -> None:
     """Build the lab's program; immediate when it is already built."""
     from vnuma import lab as labs
@@ -129,8 +125,7 @@ def build() -> None:
     typer.echo(str(labs.build(say=lambda text: typer.echo(text, err=True))))
 
 
-@app.command()
-@verb
+@subcommand(app)
 def fault(
     kind: Annotated[
         str | None, typer.Argument(metavar="KIND", help="Kind of fault (docs/lab.md); none: list all kinds.")

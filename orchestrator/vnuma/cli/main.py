@@ -62,8 +62,6 @@ for _panel, _verbs in VERBS.items():
     for _name, _line in _verbs.items():
         _file = import_module(f"vnuma.cli.{_name}")
         if isinstance(_group := getattr(_file, "app", None), typer.Typer):
-            for _command in _group.registered_commands:
-                _command.cls = Verb
             app.add_typer(
                 _group, name=_name, cls=_group.info.cls or Verbs, short_help=_line, rich_help_panel=_panel
             )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.screen import note, say
-from vnuma.cli.verb import verb
+from vnuma.cli.verb import subcommand
 
 app = typer.Typer(
     help="Create a store on PostgreSQL with its roles, or copy a store.",
@@ -16,8 +16,7 @@ app = typer.Typer(
 )
 
 
-@app.command("init")
-@verb
+@subcommand(app)
 def init(
     url: Annotated[
         str | None,
@@ -40,8 +39,7 @@ def init(
     note(f'Next      psql: CREATE ROLE ops LOGIN; GRANT "{roles.writer}" TO ops;   (\\password ops)')
 
 
-@app.command("copy")
-@verb
+@subcommand(app)
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The store to copy, such as sqlite:///FILE.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="An empty one, such as postgresql://...")],

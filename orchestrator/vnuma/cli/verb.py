@@ -52,6 +52,15 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     return spoken
 
 
+def subcommand(group: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds a function to a group of verbs, under its own name."""
+
+    def added(function: Callable[..., None]) -> Callable[..., None]:
+        return group.command(cls=Verb)(verb(function))
+
+    return added
+
+
 def _expanded(own: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
     for one in own:
         if not is_dataclass(one.annotation):
