@@ -76,15 +76,12 @@ func (c *compiler) aggregate(call *tsql.Call) *aggregate {
 
 // aggregatePlan groups its input; without GROUP BY there is one group, even of nothing.
 type aggregatePlan struct {
-	input      plan
+	step
 	keys       []scalar
 	aggregates []*aggregate
-	cols       []column
 	grouped    bool
 	run        *run
 }
-
-func (p *aggregatePlan) columns() []column { return p.cols }
 
 func (p *aggregatePlan) each(yield func([]any) bool) {
 	row, ok := p.overProduct()
@@ -197,13 +194,8 @@ func sumOfXor(left, right []uint32) (sum int64) {
 
 // productOf is the cross product that a plan is, possibly under other names.
 func productOf(p plan) *crossPlan {
-	switch p := p.(type) {
-	case *crossPlan:
-		return p
-	case *renamedPlan:
-		return productOf(p.plan)
-	}
-	return nil
+	cross, _ := bare(p).(*crossPlan)
+	return cross
 }
 
 // answers are what statements that aggregate stored tables have given, by their text and the stores that they read: stores

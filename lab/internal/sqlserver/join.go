@@ -9,8 +9,8 @@ import (
 
 // crossPlan is the product of two inputs; the inner one is computed once.
 type crossPlan struct {
-	left, right plan
-	run         *run
+	pair
+	run *run
 
 	outerRows, innerRows int64 // of the last run
 }
@@ -46,11 +46,11 @@ func (p *crossPlan) each(yield func([]any) bool) {
 
 // joinPlan is an INNER or LEFT join: by nested loops, or of equal columns by hash.
 type joinPlan struct {
-	outer       bool // LEFT
-	left, right plan
-	on          scalar
-	equal       equalities
-	run         *run
+	pair
+	outer bool // LEFT
+	on    scalar
+	equal equalities
+	run   *run
 }
 
 func (p *joinPlan) columns() []column { return joinColumns(p.left, p.right, p.outer) }
@@ -66,9 +66,9 @@ func (c *compiler) tableRef(ref tsql.TableRef) plan {
 	j := ref.(*tsql.Join)
 	left, right := c.tableRef(j.Left), c.tableRef(j.Right)
 	if j.Kind == "CROSS" {
-		return &crossPlan{left: left, right: right, run: c.run}
+		return &crossPlan{pair: pair{left, right}, run: c.run}
 	}
-	p := &joinPlan{outer: j.Kind == "LEFT", left: left, right: right, run: c.run, equal: equalColumns(j.On, left, right)}
+	p := &joinPlan{pair: pair{left, right}, outer: j.Kind == "LEFT", run: c.run, equal: equalColumns(j.On, left, right)}
 	p.on = c.with(&scope{columns: p.columns()}).expr(j.On)
 	return p
 }
@@ -80,6 +80,7 @@ type renamedPlan struct {
 }
 
 func (p *renamedPlan) columns() []column { return p.cols }
+func (p *renamedPlan) inputs() []plan    { return []plan{p.plan} }
 
 // aliased gives a plan an alias and perhaps column names.
 func aliased(p plan, alias string, names []string, line int) plan {

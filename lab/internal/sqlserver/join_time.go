@@ -1,6 +1,8 @@
 package sqlserver
 
 import (
+	"iter"
+	"slices"
 	"time"
 
 	"vnuma.dev/lab/internal/cost"
@@ -41,68 +43,38 @@ func (i *Instance) slowed(t cost.Timing) cost.Timing {
 	return t
 }
 
-// storedProduct finds the cross product of stored tables below a plan, and whether it is aggregated.
-func storedProduct(p plan) (cross *crossPlan, aggregated bool) {
-	for p != nil {
-		switch at := p.(type) {
-		case *crossPlan:
-			if readsStored(at.left) && readsStored(at.right) {
-				return at, aggregated
-			}
-			return nil, false
-		case *aggregatePlan:
-			aggregated = true
-			p = at.input
-		default:
-			inputs := inputsOf(p)
+// along yields a plan, what it reads, and so on, as long as each reads one other.
+func along(p plan) iter.Seq[plan] {
+	return func(yield func(plan) bool) {
+		for yield(p) {
+			inputs := p.inputs()
 			if len(inputs) != 1 {
-				return nil, false
+				return
 			}
 			p = inputs[0]
 		}
 	}
-	return nil, false
 }
 
-func readsStored(p plan) bool {
-	if _, ok := p.(*scanPlan); ok {
-		return true
-	}
-	for _, in := range inputsOf(p) {
-		if readsStored(in) {
-			return true
+// within reports whether a plan, or one below it, is such a one.
+func within[T plan](p plan) bool {
+	_, is := p.(T)
+	return is || slices.ContainsFunc(p.inputs(), within[T])
+}
+
+// storedProduct finds the cross product of stored tables below a plan, and whether it is aggregated.
+func storedProduct(p plan) (cross *crossPlan, aggregated bool) {
+	for at := range along(p) {
+		switch at := at.(type) {
+		case *aggregatePlan:
+			aggregated = true
+		case *crossPlan:
+			if within[*scanPlan](at.left) && within[*scanPlan](at.right) {
+				return at, aggregated
+			}
 		}
 	}
-	return false
-}
-
-// inputsOf are a plan's inputs.
-func inputsOf(p plan) []plan {
-	switch p := p.(type) {
-	case *renamedPlan:
-		return []plan{p.plan}
-	case *filterPlan:
-		return []plan{p.input}
-	case *projectPlan:
-		return []plan{p.input}
-	case *cutPlan:
-		return []plan{p.input}
-	case *sortPlan:
-		return []plan{p.input}
-	case *limitPlan:
-		return []plan{p.input}
-	case *distinctPlan:
-		return []plan{p.input}
-	case *aggregatePlan:
-		return []plan{p.input}
-	case *crossPlan:
-		return []plan{p.left, p.right}
-	case *joinPlan:
-		return []plan{p.left, p.right}
-	case *unionPlan:
-		return []plan{p.left, p.right}
-	}
-	return nil
+	return nil, false
 }
 
 // crossJoin is the modelled time of one more cross join on this boot.
@@ -145,19 +117,14 @@ const wideColumn = 256
 
 // largeScanOf finds an aggregate over the whole of a large memory-optimised table; nil for any other plan.
 func largeScanOf(p plan) (*scanPlan, *aggregatePlan) {
-	for p != nil {
-		if at, ok := p.(*aggregatePlan); ok {
-			scan := scanOf(at.input)
-			if scan == nil || at.grouped || !scan.table.memoryOptimized || scan.bytes() < largeScan {
+	for at := range along(p) {
+		if over, ok := at.(*aggregatePlan); ok {
+			scan := scanOf(over.input)
+			if scan == nil || over.grouped || !scan.table.memoryOptimized || scan.bytes() < largeScan {
 				return nil, nil
 			}
-			return scan, at
+			return scan, over
 		}
-		inputs := inputsOf(p)
-		if len(inputs) != 1 {
-			return nil, nil
-		}
-		p = inputs[0]
 	}
 	return nil, nil
 }

@@ -224,11 +224,9 @@ func (b *batch) addRows(inserts []*tsql.Insert, passes int64) time.Duration {
 
 // countedPlan reads a table with rows that are stored only as a number.
 type countedPlan struct {
-	cols []column
+	source
 	rows int64
 }
-
-func (p *countedPlan) columns() []column { return p.cols }
 
 func (p *countedPlan) each(func([]any) bool) { panic(errCounted) }
 
@@ -236,11 +234,7 @@ var errCounted = tsql.Unmodelled(0, "values or changes of rows of which it store
 
 // overCounted is COUNT(*) over such a table; ok is false if the query needs anything else.
 func (p *aggregatePlan) overCounted() (row []any, ok bool) {
-	input := p.input
-	for renamed, is := input.(*renamedPlan); is; renamed, is = input.(*renamedPlan) {
-		input = renamed.plan
-	}
-	all, is := input.(*countedPlan)
+	all, is := bare(p.input).(*countedPlan)
 	if !is || p.grouped {
 		return nil, false
 	}

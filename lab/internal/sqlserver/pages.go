@@ -144,12 +144,7 @@ func (b *batch) pageTime(p plan, passed time.Duration) *cost.Timing {
 }
 
 // readsWhole reports whether a plan, or one below it, groups or counts rows, and so reads whole tables.
-func readsWhole(p plan) bool {
-	if _, ok := p.(*aggregatePlan); ok {
-		return true
-	}
-	return slices.ContainsFunc(inputsOf(p), readsWhole)
-}
+func readsWhole(p plan) bool { return within[*aggregatePlan](p) }
 
 // diskTables are the stored tables that a plan reads.
 func diskTables(p plan, found []*table) []*table {
@@ -159,7 +154,7 @@ func diskTables(p plan, found []*table) []*table {
 	case *repeatedPlan:
 		found = append(found, p.table)
 	}
-	for _, in := range inputsOf(p) {
+	for _, in := range p.inputs() {
 		found = diskTables(in, found)
 	}
 	return found

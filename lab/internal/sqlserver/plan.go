@@ -12,19 +12,49 @@ import (
 // plan is a compiled source of rows.
 type plan interface {
 	columns() []column
+	inputs() []plan
 	// each yields one row after the other, until it is told to stop; a row may be overwritten after yield returns.
 	each(yield func(row []any) bool)
 }
 
+// source is the part of a plan that reads no other one.
+type source struct{ cols []column }
+
+func (p *source) columns() []column { return p.cols }
+func (p *source) inputs() []plan    { return nil }
+
+// step is the part of a plan that reads another one; without columns of its own it has the other's.
+type step struct {
+	input plan
+	cols  []column
+}
+
+func (p *step) inputs() []plan { return []plan{p.input} }
+
+func (p *step) columns() []column {
+	if p.cols == nil {
+		return p.input.columns()
+	}
+	return p.cols
+}
+
+// pair is the part of a plan that reads two others.
+type pair struct{ left, right plan }
+
+func (p *pair) inputs() []plan { return []plan{p.left, p.right} }
+
+// bare is a plan without other names for its columns.
+func bare(p plan) plan {
+	for renamed, is := p.(*renamedPlan); is; renamed, is = p.(*renamedPlan) {
+		p = renamed.plan
+	}
+	return p
+}
+
 // collect returns all rows of a plan.
 func collect(p plan) [][]any {
-	switch p := p.(type) {
-	case *rowsPlan:
-		if p.times == nil {
-			return p.rows
-		}
-	case *renamedPlan:
-		return collect(p.plan)
+	if rows, ok := bare(p).(*rowsPlan); ok && rows.times == nil {
+		return rows.rows
 	}
 	var out [][]any
 	for row := range p.each {
@@ -35,13 +65,11 @@ func collect(p plan) [][]any {
 
 // rowsPlan yields existing rows: those of a system view, or of an earlier step.
 type rowsPlan struct {
-	cols  []column
+	source
 	rows  [][]any
 	times []int64 // how often each row occurs; nil: once
 	run   *run
 }
-
-func (p *rowsPlan) columns() []column { return p.cols }
 
 func (p *rowsPlan) each(yield func([]any) bool) { singly(p, yield) }
 
@@ -60,12 +88,10 @@ func (p *rowsPlan) eachTimes(yield func([]any, int64) bool) {
 
 // valuesPlan computes rows from lists of expressions.
 type valuesPlan struct {
-	cols []column
+	source
 	rows [][]scalar
 	run  *run
 }
-
-func (p *valuesPlan) columns() []column { return p.cols }
 
 func (p *valuesPlan) each(yield func([]any) bool) {
 	for _, exprs := range p.rows {
@@ -85,11 +111,9 @@ func evaluate(exprs []scalar, row, into []any) []any {
 
 // filterPlan keeps the rows for which a condition is true.
 type filterPlan struct {
-	input plan
-	cond  scalar
+	step
+	cond scalar
 }
-
-func (p *filterPlan) columns() []column { return p.input.columns() }
 
 func (p *filterPlan) each(yield func([]any) bool) {
 	for row := range p.input.each {
@@ -101,12 +125,9 @@ func (p *filterPlan) each(yield func([]any) bool) {
 
 // projectPlan computes the columns of a select list.
 type projectPlan struct {
-	input plan
+	step
 	exprs []scalar
-	cols  []column
 }
-
-func (p *projectPlan) columns() []column { return p.cols }
 
 func (p *projectPlan) each(yield func([]any) bool) {
 	buffer := make([]any, len(p.exprs))
@@ -119,7 +140,7 @@ func (p *projectPlan) each(yield func([]any) bool) {
 
 // cutPlan keeps the first columns of its input: it drops hidden sort keys.
 type cutPlan struct {
-	input plan
+	step
 	width int
 }
 
@@ -137,12 +158,10 @@ type sortKey struct {
 
 // sortPlan orders its input.
 type sortPlan struct {
-	input plan
-	keys  []sortKey
-	run   *run
+	step
+	keys []sortKey
+	run  *run
 }
-
-func (p *sortPlan) columns() []column { return p.input.columns() }
 
 func (p *sortPlan) each(yield func([]any) bool) {
 	(&rowsPlan{rows: sorted(collect(p.input), p.keys), run: p.run}).each(yield)
@@ -172,9 +191,7 @@ func compareRows(a, b []any, keys []sortKey) int {
 }
 
 // distinctPlan omits rows that occurred before.
-type distinctPlan struct{ input plan }
-
-func (p *distinctPlan) columns() []column { return p.input.columns() }
+type distinctPlan struct{ step }
 
 func (p *distinctPlan) each(yield func([]any) bool) {
 	seen := map[string]bool{}
@@ -199,14 +216,14 @@ func places(n int) []int {
 
 // unionPlan is UNION ALL of inputs of one shape.
 type unionPlan struct {
-	left, right plan
-	cols        []column
+	pair
+	cols []column
 }
 
 func (p *unionPlan) columns() []column { return p.cols }
 
 func (p *unionPlan) each(yield func([]any) bool) {
-	for _, side := range []plan{p.left, p.right} {
+	for _, side := range p.inputs() {
 		for row := range side.each {
 			if !yield(row) {
 				return
@@ -217,11 +234,9 @@ func (p *unionPlan) each(yield func([]any) bool) {
 
 // limitPlan is TOP.
 type limitPlan struct {
-	input plan
-	take  scalar
+	step
+	take scalar
 }
-
-func (p *limitPlan) columns() []column { return p.input.columns() }
 
 func (p *limitPlan) each(yield func([]any) bool) {
 	take, ok := p.take.eval(nil).(int64)

@@ -48,7 +48,7 @@ func (c *compiler) body(b tsql.Body, q *tsql.Query) plan {
 }
 
 func (c *compiler) values(v *tsql.Values) plan {
-	p := &valuesPlan{run: c.run, cols: make([]column, len(v.Rows[0]))}
+	p := &valuesPlan{source: source{make([]column, len(v.Rows[0]))}, run: c.run}
 	at := c.with(nil)
 	for _, list := range v.Rows {
 		row := at.exprs(list)
@@ -82,7 +82,7 @@ func (c *compiler) union(s *tsql.Union) plan {
 	}
 	p.left, p.right = c.coerced(left, p.cols), c.coerced(right, p.cols)
 	if !s.All {
-		return &distinctPlan{p}
+		return &distinctPlan{step{input: p}}
 	}
 	return p
 }
@@ -99,7 +99,7 @@ func (c *compiler) coerced(p plan, cols []column) plan {
 	if same {
 		return p
 	}
-	return &projectPlan{input: p, exprs: exprs, cols: cols}
+	return &projectPlan{step{p, cols}, exprs}
 }
 
 func unordered(q *tsql.Query) {
@@ -135,7 +135,7 @@ func (c *compiler) limit(p plan, top tsql.Expr) plan {
 	if top == nil {
 		return p
 	}
-	return &limitPlan{input: p, take: converted(c.with(nil).expr(top), typeBigInt)}
+	return &limitPlan{step{input: p}, converted(c.with(nil).expr(top), typeBigInt)}
 }
 
 // oneColumn compiles a query that is used as an expression.

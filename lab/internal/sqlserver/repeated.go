@@ -23,13 +23,11 @@ func (r *repeated) count() (n int64) {
 
 // repeatedPlan reads a table of recurring rows.
 type repeatedPlan struct {
-	cols  []column
+	source
 	table *table
 	of    *repeated
 	run   *run
 }
-
-func (p *repeatedPlan) columns() []column { return p.cols }
 
 func (p *repeatedPlan) each(yield func([]any) bool) { singly(p, yield) }
 

@@ -40,14 +40,14 @@ func (c *compiler) table(ref *tsql.Table) plan {
 func (c *compiler) scan(t *table) plan {
 	if t.repeated != nil {
 		c.run.use.stores = append(c.run.use.stores, t.repeated.rows)
-		return &repeatedPlan{cols: t.plainColumns(), table: t, of: t.repeated, run: c.run}
+		return &repeatedPlan{source: source{t.plainColumns()}, table: t, of: t.repeated, run: c.run}
 	}
 	if t.counted > 0 {
 		c.run.use.volatile = true
-		return &countedPlan{cols: t.plainColumns(), rows: t.count()}
+		return &countedPlan{source{t.plainColumns()}, t.count()}
 	}
 	c.run.use.stores = append(c.run.use.stores, t.rows)
-	return &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, to: t.rows.rows, run: c.run}
+	return &scanPlan{source: source{t.plainColumns()}, table: t, rows: t.rows, to: t.rows.rows, run: c.run}
 }
 
 // stored finds a table by name. The caller holds Instance.mu.

@@ -8,15 +8,13 @@ import (
 
 // scanPlan reads a table as it was when the statement was compiled.
 type scanPlan struct {
-	cols     []column
+	source
 	table    *table // for its names and keys; rows are the snapshot
 	rows     *store
 	from, to int        // the rows that are read
 	index    *uniqueKey // read in the order of this key
 	run      *run
 }
-
-func (p *scanPlan) columns() []column { return p.cols }
 
 func (p *scanPlan) each(yield func([]any) bool) {
 	buffer := make([]any, len(p.cols))
@@ -31,13 +29,8 @@ func (p *scanPlan) each(yield func([]any) bool) {
 
 // scanOf is the table that a plan reads, possibly under other names.
 func scanOf(p plan) *scanPlan {
-	switch p := p.(type) {
-	case *scanPlan:
-		return p
-	case *renamedPlan:
-		return scanOf(p.plan)
-	}
-	return nil
+	scan, _ := bare(p).(*scanPlan)
+	return scan
 }
 
 // readInOrder reports whether the scan below a SELECT yields its rows in the wanted order: TOP then reads no more rows

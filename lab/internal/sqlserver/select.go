@@ -44,7 +44,7 @@ func (b *block) where() {
 	}
 	cond := b.at.expr(b.sel.Where)
 	b.seekKey()
-	b.input = &filterPlan{input: b.input, cond: cond}
+	b.input = &filterPlan{step{input: b.input}, cond}
 }
 
 // listed are the expressions that may hold aggregates.
@@ -87,7 +87,7 @@ func (b *block) group() {
 	if len(calls) == 0 && b.sel.GroupBy == nil {
 		return
 	}
-	p := &aggregatePlan{input: b.input, run: b.run, grouped: b.sel.GroupBy != nil}
+	p := &aggregatePlan{step: step{input: b.input}, run: b.run, grouped: b.sel.GroupBy != nil}
 	after := &scope{replace: map[string]int{}, before: b.at.scope}
 	for i, x := range b.sel.GroupBy {
 		key := b.at.expr(x)
@@ -189,7 +189,7 @@ func projection(input plan, exprs []scalar, cols []column) plan {
 	if whole {
 		return &renamedPlan{plan: input, cols: cols}
 	}
-	return &projectPlan{input: input, exprs: exprs, cols: cols}
+	return &projectPlan{step{input, cols}, exprs}
 }
 
 // finish stacks projection, DISTINCT, sort and limit.
@@ -200,14 +200,14 @@ func (b *block) finish(c *compiler) plan {
 	}
 	p := projection(b.input, b.exprs, cols)
 	if b.sel.Distinct {
-		p = &distinctPlan{p}
+		p = &distinctPlan{step{input: p}}
 	}
 	if b.keys != nil && !b.readInOrder() {
-		p = &sortPlan{input: p, keys: b.keys, run: b.run}
+		p = &sortPlan{step{input: p}, b.keys, b.run}
 	}
 	p = c.limit(p, b.sel.Top)
 	if len(cols) > len(b.cols) {
-		p = &cutPlan{input: p, width: len(b.cols)}
+		p = &cutPlan{step{input: p}, len(b.cols)}
 	}
 	return p
 }

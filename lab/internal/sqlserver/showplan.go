@@ -124,7 +124,7 @@ func shapeOf(o operator) string {
 // drawn converts a plan to operators. The optimiser normally spools the inner side of a cross join, a performance spool.
 func drawn(p plan, spooled bool) operator {
 	var inputs []operator
-	for _, in := range inputsOf(p) {
+	for _, in := range p.inputs() {
 		inputs = append(inputs, drawn(in, spooled))
 	}
 	switch p := p.(type) {

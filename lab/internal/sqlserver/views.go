@@ -74,7 +74,7 @@ func (v *view) columns(inst *Instance) []column {
 
 // plan reads the current rows.
 func (v *view) plan(ctx *viewContext) *rowsPlan {
-	p := &rowsPlan{cols: v.columns(ctx.inst()), run: ctx.run}
+	p := &rowsPlan{source: source{v.columns(ctx.inst())}, run: ctx.run}
 	ctx.add = func(values viewRow) {
 		row := make([]any, len(p.cols))
 		for i, c := range p.cols {
