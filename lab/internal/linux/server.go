@@ -25,26 +25,20 @@ import (
 // User is the one account of every machine.
 const User = "root"
 
-const (
-	longestLogin = 30 * time.Second // from the connection to the login
-	acceptPause  = 50 * time.Millisecond
-)
+const longestLogin = 30 * time.Second // from the connection to the login
 
 // Server is a machine's SSH server: commands by `exec`, one user, one key.
 type Server struct {
 	guest.Gate // it answers neither logins nor commands during a pause
 
-	address  string
-	listener net.Listener
-	config   *ssh.ServerConfig
-	log      *slog.Logger
-	keyFile  string
-	known    string
+	address string
+	config  *ssh.ServerConfig
+	log     *slog.Logger
+	keyFile string
+	known   string
 
-	mu          sync.Mutex
-	connections map[net.Conn]bool
-	closed      bool
-	working     sync.WaitGroup
+	mu      sync.Mutex
+	clients *ports.Connections // since the last start
 }
 
 // Serve starts the server on a free port of the loopback interface.
@@ -63,7 +57,7 @@ func newServer(name, address, folder string, log *slog.Logger) (*Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{address: reserved, log: log, connections: map[net.Conn]bool{},
+	s := &Server{address: reserved, log: log, clients: &ports.Connections{},
 		keyFile: filepath.Join(folder, name+".key"), known: filepath.Join(folder, name+".known_hosts")}
 	authorized, err := clientKey(s.keyFile)
 	if err != nil {
@@ -90,9 +84,9 @@ func (s *Server) listen(machine *Machine) error {
 		return err
 	}
 	s.mu.Lock()
-	s.listener, s.closed = listener, false
-	s.mu.Unlock()
-	go s.accept(listener, machine)
+	defer s.mu.Unlock()
+	s.clients = &ports.Connections{}
+	s.clients.Accept(listener, s.log, func(connection net.Conn) { s.serve(connection, machine) })
 	return nil
 }
 
@@ -138,54 +132,13 @@ func (s *Server) KnownHosts() string { return s.known }
 // Close ends the server and every connection.
 func (s *Server) Close() {
 	s.mu.Lock()
-	s.closed = true
-	if s.listener != nil {
-		s.listener.Close()
-	}
-	for connection := range s.connections {
-		connection.Close()
-	}
+	clients := s.clients
 	s.mu.Unlock()
-	s.working.Wait()
-}
-
-func (s *Server) accept(listener net.Listener, machine *Machine) {
-	for {
-		connection, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // such as out of descriptors: others may disconnect
-			s.log.Error("accepting a connection", "problem", err)
-			time.Sleep(acceptPause)
-			continue
-		}
-		if !s.keep(connection) {
-			connection.Close()
-			return
-		}
-		go s.serve(connection, machine)
-	}
-}
-
-func (s *Server) keep(connection net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.connections[connection] = true
-		s.working.Add(1)
-	}
-	return !s.closed
+	clients.Close()
+	clients.Wait()
 }
 
 func (s *Server) serve(connection net.Conn, machine *Machine) {
-	defer s.working.Done()
-	defer func() {
-		connection.Close()
-		s.mu.Lock()
-		delete(s.connections, connection)
-		s.mu.Unlock()
-	}()
 	s.Await()
 	connection.SetDeadline(time.Now().Add(longestLogin))
 	_, channels, requests, err := ssh.NewServerConn(connection, s.config)

@@ -72,6 +72,14 @@ func (r *record) String() string {
 	return r.buf.String()
 }
 
+// addresses are those of the servers that were started.
+var addresses sync.Map
+
+func addressOf(server *Server) string {
+	address, _ := addresses.Load(server)
+	return address.(string)
+}
+
 // start serves s until the test ends and gives the server and what it logs.
 func start(t *testing.T, s *script, o Options) (*Server, *record) {
 	t.Helper()
@@ -83,6 +91,7 @@ func start(t *testing.T, s *script, o Options) (*Server, *record) {
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.ServerName = "LAB"
 	server := Serve([]net.Listener{l}, s, o)
+	addresses.Store(server, l.Addr().String())
 	t.Cleanup(func() {
 		server.Close()
 		server.Wait()
@@ -98,7 +107,7 @@ type client struct {
 
 func connect(t testing.TB, server *Server) *client {
 	t.Helper()
-	conn, err := net.Dial("tcp", server.listeners[0].Addr().String())
+	conn, err := net.Dial("tcp", addressOf(server))
 	if err != nil {
 		t.Fatal(err)
 	}

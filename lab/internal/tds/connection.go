@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"vnuma.dev/lab/internal/ports"
 )
 
 // connection is one client. While a request runs for long, another goroutine reads, to notice attention and the
@@ -322,11 +324,7 @@ func (closedSession) Close() {}
 // cut ends the connection at once: the client sees a reset.
 func (c *connection) cut() {
 	c.lose(ErrConnectionLost)
-	if tcp, ok := c.net.(*net.TCPConn); ok {
-		// An error means that the socket is already closed, which is the aim.
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.net.Close()
+	ports.Cut(c.net)
 }
 
 // await limits how long a client may take to log in; zero removes the limit.

@@ -157,7 +157,7 @@ func TestCloseInAResult(t *testing.T) {
 		t.Errorf("the engine saw %v", err)
 	}
 	wait(t, s.closed)
-	if conn, err := net.Dial("tcp", server.listeners[0].Addr().String()); err == nil {
+	if conn, err := net.Dial("tcp", addressOf(server)); err == nil {
 		_ = conn.Close()
 		t.Error("the port is still open")
 	}
