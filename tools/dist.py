@@ -68,18 +68,18 @@ class Release:
     def run(self, *command: str | Path, **environment: str) -> str:
         """Run a program in the sources; its output. Raises EnvironmentProblem with its last words."""
         inherited = {name: value for name, value in os.environ.items() if name != "VNUMA_WHEEL_LAB"}
-        done = subprocess.run(
-            [str(word) for word in command],
-            cwd=self.sources,
-            env={**inherited, "SOURCE_DATE_EPOCH": str(self.epoch), **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
-            raise EnvironmentProblem(f"{command[0]} ended with {done.returncode}:\n{last}")
-        return done.stdout
+        environment = {**inherited, "SOURCE_DATE_EPOCH": str(self.epoch), **environment}
+        return output(*command, cwd=self.sources, env=environment)
+
+
+def output(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
+    """What a program prints. Raises EnvironmentProblem with its last words."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
+        raise EnvironmentProblem(f"{words[0]} ended with {done.returncode}:\n{last}")
+    return done.stdout
 
 
 def release(folder: Path) -> Release:

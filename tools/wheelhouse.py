@@ -13,7 +13,6 @@ import hashlib
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tools.dist import ROOT, Release, build_all
+from tools.dist import ROOT, Release, build_all, output
 from tools.setup_odbc import PACKAGES
 from vnuma.errors import EnvironmentProblem
 
@@ -43,14 +42,8 @@ def run_time_lock(made: Release) -> str:
 
 def odbc_packages() -> Iterator[str]:
     """unixODBC, FreeTDS and each library that they need, whatever this machine has of them."""
-    said = _run(
-        "apt-get",
-        "-oDir::State::status=/dev/null",
-        "--simulate",
-        "--no-install-recommends",
-        "install",
-        *PACKAGES,
-    )
+    apt = ("apt-get", "-oDir::State::status=/dev/null", "--simulate", "--no-install-recommends", "install")
+    said = output(*apt, *PACKAGES, cwd=ROOT)
     for name in re.findall(r"^Inst (\S+)", said, re.MULTILINE):
         if not _SYSTEM.fullmatch(name):
             yield name
@@ -60,17 +53,15 @@ def make(outdir: Path, work: Path) -> Path:
     """The archive in `outdir`. Raises EnvironmentProblem with the last words of what failed."""
     built = build_all(work / "built", work)
     made = Release(work / "sources", _version(built), 0)
-    folder = (
-        work
-        / f"vnuma-{made.version}-offline-py{sys.version_info[0]}{sys.version_info[1]}-{platform.machine()}"
-    )
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}"
+    folder = work / f"vnuma-{made.version}-offline-{python}-{platform.machine()}"
     wheels, debs = folder / "wheels", folder / "odbc"
     for place in (wheels, debs):
         place.mkdir(parents=True)
     (folder / "requirements.txt").write_text(run_time_lock(made), encoding="utf-8")
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes")
-    _run(*pip, "--only-binary", ":all:", "--dest", str(wheels), "-r", str(folder / "requirements.txt"))
-    _run("apt-get", "download", *odbc_packages(), cwd=debs)
+    output(*pip, "--only-binary", ":all:", "--dest", wheels, "-r", folder / "requirements.txt", cwd=ROOT)
+    output("apt-get", "download", *odbc_packages(), cwd=debs)
     for file in built:
         if file.name.endswith(f"_{platform.machine()}.whl") or file.name.startswith("vnuma-vnuma-"):
             shutil.copy(file, folder)
@@ -90,14 +81,6 @@ def make(outdir: Path, work: Path) -> Path:
 def _version(built: list[Path]) -> str:
     (sources,) = (path for path in built if re.fullmatch(r"vnuma-[\d.]+\.tar\.gz", path.name))
     return sources.name.removeprefix("vnuma-").removesuffix(".tar.gz")
-
-
-def _run(*command: str, cwd: Path = ROOT) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
-        raise EnvironmentProblem(f"{command[0]} {command[1]} ended with {done.returncode}:\n{last}")
-    return done.stdout
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ def main() -> None:
         _campaign(chooser, asked, deadline, tally)
         left = max(deadline - time.monotonic(), 0)
         print(f"{tally.total} strikes, {tally.runs} runs completed, {left:.0f} s left", flush=True)
-        if tally.total >= asked.points or tally.bad or not left:
+        if tally.total >= asked.points or tally.wrong or not left:
             break
     print(f"seed {asked.seed}, {time.monotonic() - began:.0f} s\n{tally.report()}")
     sys.exit(0 if tally.good else 1)
@@ -49,7 +49,7 @@ def _campaign(chooser: Chooser, asked: argparse.Namespace, deadline: float, tall
             campaign.strike(chooser, deadline)
         except Stuck as error:
             tally.stuck.append(str(error))
-        if tally.bad and asked.keep:
+        if tally.wrong and asked.keep:
             _keep(ground, asked.keep)
 
 

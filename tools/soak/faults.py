@@ -92,7 +92,7 @@ def handshake(run: FaultTarget) -> bool:
     proxy = run.ground.proxy
     proxy.open.clear()
     try:
-        _while_alive(run, run.dice.choice((1, 2, 4, 35)))
+        run.engine.join(run.dice.choice((1, 2, 4, 35)))
     finally:
         proxy.open.set()
     return True
@@ -110,7 +110,7 @@ def sql_handshake(run: FaultTarget) -> bool:
             lambda: sum(relay.hung for relay in relays) > hung or not run.engine.is_alive(),
             "login at SQL Server",
         )
-        _while_alive(run, run.dice.choice((1, 4, 20)))
+        run.engine.join(run.dice.choice((1, 4, 20)))
     finally:
         for relay in relays:
             relay.open.set()
@@ -121,7 +121,7 @@ def servers(run: FaultTarget) -> bool:
     """The lab is suspended."""
     os.kill(run.ground.lab.pid, signal.SIGSTOP)
     try:
-        _while_alive(run, run.dice.uniform(0.2, 6))
+        run.engine.join(run.dice.uniform(0.2, 6))
     finally:
         os.kill(run.ground.lab.pid, signal.SIGCONT)
     return True
@@ -223,10 +223,10 @@ def slow_guest(run: FaultTarget) -> bool:
 def vcenter_gone(run: FaultTarget) -> bool:
     """vCenter answers nothing more; the user asks three times to stop, which ends the run. It comes back."""
     run.ground.lab.fault("unavailable", times=0)
-    _while_alive(run, run.dice.uniform(0.5, 5))
+    run.engine.join(run.dice.uniform(0.5, 5))
     for _ in range(3):
         signalled(run.pid, signal.SIGINT)
-        _while_alive(run, LEAVES_AFTER_S)
+        run.engine.join(LEAVES_AFTER_S)
     run.engine.join(LEAVES_WITHIN_S)
     if run.engine.is_alive():
         run.ground.tally.stuck.append(f"[{run.ground.name}] a third Ctrl-C did not end the run")
@@ -298,12 +298,6 @@ def _frozen(pid: int) -> Iterator[None]:
     finally:
         for one in reversed(stopped):
             signalled(one, signal.SIGCONT)
-
-
-def _while_alive(run: FaultTarget, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while run.engine.is_alive() and time.monotonic() < until:
-        time.sleep(0.02)
 
 
 def fault(strike: Strike) -> Callable[[FaultTarget], bool]:

@@ -178,14 +178,9 @@ class Tally:
         return self.struck.total()
 
     @property
-    def bad(self) -> bool:
-        """Whether something was lost, doubled, left altered, off or stuck, or had a wrong exit code."""
-        return bool(self.wrong)
-
-    @property
     def good(self) -> bool:
         """Whether nothing was, and something was tried."""
-        return self.total > 0 and not self.bad
+        return self.total > 0 and not self.wrong
 
     @property
     def never(self) -> list[StrikeKind]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -180,8 +179,8 @@ def _command(pid: int) -> bytes:
         return b""
 
 
-def signalled(pid: int, number: signal.Signals) -> bool:
-    """Send a signal; False if the process has ended."""
+def signalled(pid: int, number: int) -> bool:
+    """Send a signal, or none for 0; False if the process has ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -191,8 +190,4 @@ def signalled(pid: int, number: signal.Signals) -> bool:
 
 def gone(pid: int) -> bool:
     """Whether a process has ended."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
+    return not signalled(pid, 0)
