@@ -183,13 +183,8 @@ def _wanted(planned: EstateVm, now: Settings) -> Iterator[tuple[str, Value]]:
             yield spelled.get(name.lower(), name), as_written(settings, name)
     if EXTRA_CONFIG not in planned.absent:
         named = {name.lower() for name in settings}
-        for name in now:
-            if (
-                is_extra_config(name)
-                and is_governed(name)
-                and _is_compared(name)
-                and name.lower() not in named
-            ):
+        for name in filter(_is_compared, now):
+            if is_extra_config(name) and is_governed(name) and name.lower() not in named:
                 yield name, None
 
 

@@ -93,8 +93,6 @@ HARDWARE = setting.HARDWARE
 
 Known = TypeVar("Known")
 
-PARTS = ("vm", "host", "cluster", "guest", "sql", "edition", "study", "placement", "waits")
-
 WHY_ABSENT = {
     "vm": "no VM was read",
     "host": "the VM's host was not read",
@@ -106,7 +104,9 @@ WHY_ABSENT = {
     "placement": "vSphere's API does not show placement; esxtop on the host does (--evidence)",
     "waits": "CPU ready and co-stop are read from vCenter only for single VMs (--vm)",
 }
-"""Why a part is absent when the subject gives no reason."""
+"""The parts of a subject, and why each is absent when the subject gives no reason."""
+
+PARTS = tuple(WHY_ABSENT)
 
 DESCRIBED = "the host is described by its NUMA nodes alone"
 """Why a fact is unknown that no description of a host contains."""

@@ -128,21 +128,12 @@ class Applies:
     def __str__(self) -> str:
         parts = []
         if self.needs_release:
-            parts.append("ESXi " + _range(_dotted(self.since), _dotted(self.until), *self._open))
+            low, high = (f"{major}.{minor}" for major, minor in (self.since, self.until))
+            parts.append("ESXi " + _range(low, high, self.since == ANY_RELEASE, self.until == NEWEST))
         if self.needs_hardware:
-            ends = (self.hardware_since == 0, self.hardware_until == 999)
-            parts.append(
-                "hardware version " + _range(str(self.hardware_since), str(self.hardware_until), *ends)
-            )
+            low, high = str(self.hardware_since), str(self.hardware_until)
+            parts.append("hardware version " + _range(low, high, low == "0", high == "999"))
         return ", ".join(parts) or "every release"
-
-    @property
-    def _open(self) -> tuple[bool, bool]:
-        return self.since == ANY_RELEASE, self.until == NEWEST
-
-
-def _dotted(release: Release) -> str:
-    return f"{release[0]}.{release[1]}"
 
 
 def _range(low: str, high: str, open_low: bool, open_high: bool) -> str:
