@@ -34,20 +34,34 @@ def sizes_svg(rows: Sequence[Forecast], title: str, conditions: str, simulated: 
     `conditions` stand below the title; `simulated` is the banner if hosts are simulated.
     """
     found = spans_by_hosts(rows)
-    page = _Page()
-    page.text(title, "title")
-    for kind, text in (("simulated", simulated), ("note", conditions), ("note", _KEY)):
-        page.paragraph(text, kind)
+    blocks: list[tuple[str, str] | list[Forecast]] = [("title", title), ("simulated", simulated)]
+    blocks += [("note", conditions), ("note", _KEY)]
     for hosts, spans in found.items():
-        page.gap()
-        page.paragraph(f"On {', '.join(hosts)}", "head")
-        page.boxes([row for row in rows if hosts[0] in row.hosts])
-        for span in spans:
-            page.paragraph(_words(span), "note")
+        blocks += [("head", f"On {', '.join(hosts)}"), [row for row in rows if hosts[0] in row.hosts]]
+        blocks += [("note", _words(span)) for span in spans]
     if len(found) > 1:
-        page.gap()
-        page.paragraph(f"Even on every host: {ranges(even_everywhere(found.values())) or 'none'}", "head")
-    return page.document(title, conditions)
+        blocks.append(("head", f"Even on every host: {ranges(even_everywhere(found.values())) or 'none'}"))
+    y, parts = _MARGIN, list[str]()
+    for block in blocks:
+        if isinstance(block, list):
+            y += 6
+            for place, row in enumerate(block):
+                x = _MARGIN + place % _PER_ROW * _STEP
+                parts += _box(row, x, y + place // _PER_ROW * _STEP)
+            y += -(-len(block) // _PER_ROW) * _STEP + 6
+            continue
+        kind, text = block
+        y += 12 if kind == "head" else 0
+        for line in [text] if kind == "title" else textwrap.wrap(text, _LETTERS):
+            y += _LINE
+            parts.append(f'<text class="{kind}" x="{_MARGIN}" y="{y - 5}">{escape(line)}</text>')
+    y += _MARGIN
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" height="{y}" '
+        f'viewBox="0 0 {_WIDTH} {y}"><title>{escape(title)}</title>'
+        f"<desc>{escape(conditions)}</desc><style>{_style(palette('light'))}</style>"
+        f'<rect class="paper" width="{_WIDTH}" height="{y}"/>{"".join(parts)}</svg>\n'
+    )
 
 
 def _words(span: Span) -> str:
@@ -57,42 +71,6 @@ def _words(span: Span) -> str:
     nodes = f"{span.nodes} vNUMA node{'' if span.nodes == '1' else 's'}"
     sure = f"confidence {span.confidence}; memory {span.memory}"
     return f"{ranges(span.vcpus)} vCPUs: {nodes}; even: {even}; {sure}"
-
-
-class _Page:
-    """Lines and boxes from top to bottom."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._y = _MARGIN
-
-    def gap(self) -> None:
-        self._y += 12
-
-    def text(self, text: str, kind: str) -> None:
-        self._y += _LINE
-        self._parts.append(f'<text class="{kind}" x="{_MARGIN}" y="{self._y - 5}">{escape(text)}</text>')
-
-    def paragraph(self, text: str, kind: str) -> None:
-        for line in textwrap.wrap(text, _LETTERS):
-            self.text(line, kind)
-
-    def boxes(self, rows: Sequence[Forecast]) -> None:
-        self._y += 6
-        for place, row in enumerate(rows):
-            x = _MARGIN + place % _PER_ROW * _STEP
-            self._parts.extend(_box(row, x, self._y + place // _PER_ROW * _STEP))
-        self._y += -(-len(rows) // _PER_ROW) * _STEP + 6
-
-    def document(self, title: str, conditions: str) -> str:
-        height = self._y + _MARGIN
-        colours = palette("light")
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" height="{height}" '
-            f'viewBox="0 0 {_WIDTH} {height}"><title>{escape(title)}</title>'
-            f"<desc>{escape(conditions)}</desc><style>{_style(colours)}</style>"
-            f'<rect class="paper" width="{_WIDTH}" height="{height}"/>{"".join(self._parts)}</svg>\n'
-        )
 
 
 def _box(row: Forecast, x: int, y: int) -> Iterator[str]:
