@@ -203,9 +203,9 @@ class CellSystem:
         absent = sorted(set(wanted) - set(before))
         if absent:
             raise MeasurementFailed(f"{self.vm}: its kernel has no {', '.join(absent)}.", fix="Write keep.")
-        refuse_settings(self.vm, sql_identity.foreign_changes(before, wanted, now))
-        with undo_at_end(lambda: sql_identity.switch(self.shell, before, wanted, journal)):
-            sql_identity.switch(self.shell, wanted, now, journal)
+        refuse_settings(self.vm, sql_identity.foreign_kernel_changes(before, wanted, now))
+        with undo_at_end(lambda: sql_identity.set_kernel(self.shell, before, wanted, journal)):
+            sql_identity.set_kernel(self.shell, wanted, now, journal)
             yield
 
 

@@ -328,7 +328,7 @@ def _shape_once(
     inside = [setting for setting in SETTINGS if setting.is_set_for(to_come)] if vm.power is Power.ON else []
     if inside and is_proven(context, session, ref):  # otherwise its first boot tells
         for setting in inside:
-            setting.switch_for(to_come, context.sql, journal_of(context))
+            setting.switch_for(to_come, context.sql(), journal_of(context))
     return shape(
         PowerSwitch.of(context, session, ref, report_step(context, attempt, "shutdown")),
         arm,

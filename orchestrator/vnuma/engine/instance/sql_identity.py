@@ -261,7 +261,7 @@ WHERE = {
 """Their files: https://docs.kernel.org/admin-guide/sysctl/kernel.html and admin-guide/mm/transhuge.html."""
 
 
-def key(name: str) -> str:
+def kernel_key(name: str) -> str:
     """Its name in changes and audit lines."""
     return f"linux.{name}"
 
@@ -278,24 +278,24 @@ def chosen(text: str) -> str:
     return text.partition("[")[2].partition("]")[0] or text.strip()
 
 
-def foreign_changes(
+def foreign_kernel_changes(
     before: Mapping[str, str], ours: Mapping[str, str], now: Mapping[str, str]
 ) -> list[ForeignChange]:
     """Settings that have neither their value from before the run nor the one that the study holds."""
     return [
-        ForeignChange(key(name), value, ours.get(name), now.get(name))
+        ForeignChange(kernel_key(name), value, ours.get(name), now.get(name))
         for name, value in before.items()
         if now.get(name) not in (value, ours.get(name))
     ]
 
 
-def switch(shell: Shell, wanted: Mapping[str, str], before: Mapping[str, str], journal: Journal) -> None:
+def set_kernel(shell: Shell, wanted: Mapping[str, str], before: Mapping[str, str], journal: Journal) -> None:
     """Set them. `before` are the old values for the journal.
 
     Raises MeasurementFailed, also for a value that reads back differently.
     """
     for name, value in wanted.items():
-        with journal.change("kernel setting", [Edit(key(name), before.get(name), value)]):
+        with journal.change("kernel setting", [Edit(kernel_key(name), before.get(name), value)]):
             text = require(shell, f"echo {value} > {WHERE[name]} && cat {WHERE[name]}", f"setting {name}")
         if chosen(text) != value:
             raise MeasurementFailed(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -119,15 +119,13 @@ class InstanceSetting(ABC, Generic[T]):
         """Whether this run sets it for each boot as the arm needs."""
         return self.at_next_start and self.baseline_of(boot.vm) is not None
 
-    def switch_for(self, boot: Boot, server: Callable[[], SqlServer], journal: Journal) -> None:
-        """Set it for the next boot while the present one still runs.
+    def switch_for(self, boot: Boot, server: SqlServer, journal: Journal) -> None:
+        """Set it for the next boot, one for which `is_set_for`, while the present one still runs.
 
         Does nothing if the server does not answer: `mismatch` then rejects the boot and sets it for the next.
         """
-        if not self.is_set_for(boot):
-            return
-        with suppress(SqlUnreachable, LoginRefused), connect(server()) as connection:
-            wanted = self.wanted_by(boot, server(), connection)
+        with suppress(SqlUnreachable, LoginRefused), connect(server) as connection:
+            wanted = self.wanted_by(boot, server, connection)
             if wanted is not None:
                 self.set(connection, wanted, journal)
 

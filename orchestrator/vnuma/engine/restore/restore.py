@@ -349,12 +349,12 @@ def guest_edits(context: VmContext, choice: Choice) -> dict[str, Edit]:
     """
     name, before = context.vm.name, _held_before(context)
     now = _kernel_now(context, before)
-    foreign = sql_identity.foreign_changes(before, context.study.workload.kernel_settings(), now)
+    foreign = sql_identity.foreign_kernel_changes(before, context.study.workload.kernel_settings(), now)
     theirs = kept_settings(name, foreign, choice, _choose(name))
     return {
-        name: Edit(sql_identity.key(name), now.get(name), value)
+        name: Edit(sql_identity.kernel_key(name), now.get(name), value)
         for name, value in before.items()
-        if now.get(name) != value and sql_identity.key(name) not in theirs
+        if now.get(name) != value and sql_identity.kernel_key(name) not in theirs
     }
 
 
@@ -363,7 +363,7 @@ def _guest_differences(context: VmContext) -> list[Difference]:
     before, held = kernel_baseline(context.vm), context.study.workload.kernel_settings()
     now = _kernel_now(context, before)
     return [
-        Difference(sql_identity.key(name), value, now.get(name), by)
+        Difference(sql_identity.kernel_key(name), value, now.get(name), by)
         for name, value in before.items()
         for by in ["us" if name in held and now.get(name) == held[name] else "somebody else"]
         if now.get(name) != value
@@ -422,7 +422,7 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored) 
         edits, before = guest_edits(context, choice), _held_before(context)
         shell, wanted = FencedShell(context.shell(), context.fence), {name: before[name] for name in edits}
         found = {name: str(edit.before) for name, edit in edits.items()}
-        sql_identity.switch(shell, wanted, found, _journal(context))
+        sql_identity.set_kernel(shell, wanted, found, _journal(context))
         now = _kernel_now(context, before)
     equal = done.equal + sum(now.get(name) == value for name, value in before.items())
     changes = (*done.changes, *edits.values())
@@ -502,7 +502,7 @@ def find_baseline(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
 def baseline_values(vm: Vm) -> tuple[str | None, dict[str, Value]]:
     """Its power state and settings before the run; a target that nothing shapes has only kernel settings."""
     if isinstance(vm.baseline, dict) and KERNEL in vm.baseline:
-        return None, {sql_identity.key(name): value for name, value in kernel_baseline(vm).items()}
+        return None, {sql_identity.kernel_key(name): value for name, value in kernel_baseline(vm).items()}
     return str(baseline_power(vm)), baseline_settings(vm)
 
 
