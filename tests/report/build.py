@@ -162,14 +162,9 @@ def build(store: Store, story: Story | None = None) -> Run:
     study = parse_study(story.text, "study.yml")
     with store.write() as conn:
         saved = runs.save_study(conn, study.name, story.text)
-        run = runs.create_run(
-            conn,
-            saved,
-            seed=study.design.seed,
-            simulated=story.scenario,
-            driver={"name": "FreeTDS", "kind": "freetds", "version": "1.3.17", "path": None},
-            inventory="inventory/hosts.yml",
-        )
+        run = runs.create_run(conn, saved, seed=study.design.seed, inventory="inventory/hosts.yml")
+        client = {"name": "FreeTDS", "kind": "freetds", "version": "1.3.17", "path": None}
+        runs.set_origin(conn, run, simulated=story.scenario, driver=client)
         for index, name in enumerate(study.vms):
             _build_vm(conn, run, study, story, name, index)
         runs.set_run_state(conn, run.id, story.state)

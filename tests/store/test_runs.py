@@ -60,14 +60,8 @@ def test_everything_said_about_a_run_is_read_back(store: Store) -> None:
     """Seed, driver, scenario and inventory come back as they were given."""
     with store.write() as conn:
         study = runs.save_study(conn, "quick", "a: 1\n")
-        runs.create_run(
-            conn,
-            study,
-            seed=2**40,
-            driver={"name": "FreeTDS"},
-            simulated="paper",
-            inventory="inventories/lab",
-        )
+        made = runs.create_run(conn, study, seed=2**40, inventory="inventories/lab")
+        runs.set_origin(conn, made, simulated="paper", driver={"name": "FreeTDS"})
     with store.read() as conn:
         run = runs.get_run(conn, "latest")
     assert (run.seed, run.driver, run.simulated) == (2**40, {"name": "FreeTDS"}, "paper")

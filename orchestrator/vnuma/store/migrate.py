@@ -227,17 +227,17 @@ def upgrade(engine: Engine, place: Place) -> None:
         upgrade_in(conn, place)
 
 
-def upgrade_in(conn: Connection, place: Place, *, revision: str = HEAD) -> None:
+def upgrade_in(conn: Connection, place: Place) -> None:
     """The same in the caller's transaction, which holds the lock. In a store with roles, they get their
     grants.
     """
     before = current_revision(conn)
     refuse_newer(conn, before, place)
-    if before is None or before < revision:
-        command.upgrade(alembic_config(conn), revision)
+    if before is None or before < HEAD:
+        command.upgrade(alembic_config(conn), HEAD)
         conn.execute(
             insert(schema_history),
-            {"revision": revision, "product_version": __version__, "applied_at": utc_now()},
+            {"revision": HEAD, "product_version": __version__, "applied_at": utc_now()},
         )
         if not place.is_sqlite and (roles := roles_of(conn)):
             grant(conn, roles)
