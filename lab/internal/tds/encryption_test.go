@@ -66,37 +66,28 @@ func echo() *script {
 	return &script{batch: func(_ context.Context, text string, _ []Param, w *Writer) { w.Info(Message{Number: 1, Text: text}) }}
 }
 
-// A session that requests encryption has it, from the login to its last statement.
-func TestAnEncryptedSession(t *testing.T) {
-	certificate, config := trusted(t)
-	server, _ := start(t, echo(), Options{Certificate: certificate})
-	c := connect(t, server)
-	if agreed := prelogin(t, c, encryptOn); agreed != encryptOn {
-		t.Fatalf("agreed on %d", agreed)
-	}
-	secured, _ := clientHandshake(t, c, config)
-	if version := secured.ConnectionState().Version; version != tls.VersionTLS12 {
-		t.Errorf("TLS version %x before TDS 8", version)
-	}
-	inside := &client{t, secured}
-	inside.send(packetLogin7, unhex(t, freetdsLogin))
-	if b := inside.receive(); !bytes.Contains(b, []byte{tokenLoginAck, 0x32}) {
-		t.Fatalf("login: %x", b)
-	}
-}
-
-// A client that requests encryption only for its login continues unencrypted after it.
-func TestAnEncryptedLoginAlone(t *testing.T) {
-	certificate, config := trusted(t)
-	server, _ := start(t, echo(), Options{Certificate: certificate})
-	c := connect(t, server)
-	if agreed := prelogin(t, c, encryptOff); agreed != encryptOff {
-		t.Fatalf("agreed on %d", agreed)
-	}
-	secured, _ := clientHandshake(t, c, config)
-	(&client{t, secured}).send(packetLogin7, unhex(t, freetdsLogin))
-	if b := c.receive(); !bytes.Contains(b, []byte{tokenLoginAck, 0x32}) {
-		t.Fatalf("login: %x", b)
+// A session that requests encryption has it, from the login to its last statement; one that requests it only for its login
+// continues unencrypted after it.
+func TestEncryptionAsTheClientAsks(t *testing.T) {
+	for _, wish := range []byte{encryptOn, encryptOff} {
+		certificate, config := trusted(t)
+		server, _ := start(t, echo(), Options{Certificate: certificate})
+		c := connect(t, server)
+		if agreed := prelogin(t, c, wish); agreed != wish {
+			t.Fatalf("agreed on %d", agreed)
+		}
+		secured, _ := clientHandshake(t, c, config)
+		if version := secured.ConnectionState().Version; version != tls.VersionTLS12 {
+			t.Errorf("TLS version %x before TDS 8", version)
+		}
+		inside := &client{t, secured}
+		inside.send(packetLogin7, unhex(t, freetdsLogin))
+		if wish == encryptOff {
+			inside = c
+		}
+		if b := inside.receive(); !bytes.Contains(b, []byte{tokenLoginAck, 0x32}) {
+			t.Fatalf("login: %x", b)
+		}
 	}
 }
 
@@ -104,26 +95,22 @@ func TestAnEncryptedLoginAlone(t *testing.T) {
 // 8.0, as go-mssqldb's.
 func TestTDS8(t *testing.T) {
 	for _, version := range []uint32{version74, version80} {
-		loginBy8(t, version)
-	}
-}
-
-func loginBy8(t *testing.T, version uint32) {
-	certificate, config := trusted(t)
-	server, _ := start(t, echo(), Options{Certificate: certificate})
-	c := connect(t, server)
-	config.NextProtos = []string{"tds/8.0"}
-	secured := tls.Client(c.Conn, config)
-	inside := &client{t, secured}
-	prelogin(t, inside, encryptNotSupported)
-	if secured.ConnectionState().NegotiatedProtocol != "tds/8.0" {
-		t.Error("no ALPN")
-	}
-	login := unhex(t, freetdsLogin)
-	binary.LittleEndian.PutUint32(login[4:], version)
-	inside.send(packetLogin7, login)
-	answer := binary.BigEndian.AppendUint32([]byte{tokenLoginAck, 0x32, 0, 1}, version)
-	if b := inside.receive(); !bytes.Contains(b, answer) {
-		t.Fatalf("login: %x", b)
+		certificate, config := trusted(t)
+		server, _ := start(t, echo(), Options{Certificate: certificate})
+		c := connect(t, server)
+		config.NextProtos = []string{"tds/8.0"}
+		secured := tls.Client(c.Conn, config)
+		inside := &client{t, secured}
+		prelogin(t, inside, encryptNotSupported)
+		if secured.ConnectionState().NegotiatedProtocol != "tds/8.0" {
+			t.Error("no ALPN")
+		}
+		login := unhex(t, freetdsLogin)
+		binary.LittleEndian.PutUint32(login[4:], version)
+		inside.send(packetLogin7, login)
+		answer := binary.BigEndian.AppendUint32([]byte{tokenLoginAck, 0x32, 0, 1}, version)
+		if b := inside.receive(); !bytes.Contains(b, answer) {
+			t.Fatalf("login: %x", b)
+		}
 	}
 }
