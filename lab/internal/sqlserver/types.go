@@ -141,14 +141,10 @@ func typeName(t tds.Type) string { return t.Kind.String() }
 // storageBytes is the length that sys.columns shows as max_length.
 func storageBytes(t tds.Type) int {
 	switch t.Kind {
-	case tds.KindInt8, tds.KindBit:
-		return 1
-	case tds.KindInt16:
-		return 2
-	case tds.KindInt32:
-		return 4
 	case tds.KindDate:
 		return 3
+	case tds.KindDateTime2:
+		return 8
 	case tds.KindNVarChar, tds.KindNChar:
 		if t.Size > 0 {
 			return 2 * t.Size
@@ -156,12 +152,10 @@ func storageBytes(t tds.Type) int {
 		return -1
 	case tds.KindVarBinary, tds.KindXML:
 		return t.Size
-	case tds.KindUniqueIdentifier:
-		return 16
 	case tds.KindDecimal:
 		return []int{5, 9, 13, 17}[min(max(t.Precision-1, 0)/9-max(t.Precision-1, 0)/27, 3)]
 	}
-	return 8
+	return t.Kind.Size()
 }
 
 // fold is how names are compared: the default collation ignores case.

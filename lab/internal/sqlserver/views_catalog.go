@@ -131,15 +131,8 @@ func allObjects(v *viewContext) {
 
 func columnRow(id, place int, c column) viewRow {
 	precision := c.typ.Precision
-	switch c.typ.Kind {
-	case tds.KindInt8:
-		precision = 3
-	case tds.KindInt16:
-		precision = 5
-	case tds.KindInt32:
-		precision = 10
-	case tds.KindInt64, tds.KindMoney:
-		precision = 19
+	if k := c.typ.Kind; k != tds.KindBit && (isInteger(k) || k == tds.KindMoney) {
+		precision = asDecimalType(c.typ).Precision
 	}
 	return viewRow{"object_id": id, "name": c.name, "column_id": place + 1, "max_length": storageBytes(c.typ), "precision": precision,
 		"scale": c.typ.Scale, "is_nullable": c.nullable}

@@ -232,6 +232,9 @@ func (k Kind) String() string {
 	return kinds[k].name
 }
 
+// Size is the length in bytes of every value of the kind; 0 where it depends on the type.
+func (k Kind) Size() int { return int(kinds[k].size) }
+
 // long reports whether values are sent in chunks.
 func (t Type) long() bool {
 	switch t.Kind {
