@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +117,17 @@ class ExaminedObjects:
 
     def __init__(self, result: CheckResult) -> None:
         self._result = result
+        self._rules = {rule.id for rule in result.rules} | ({DRIFT} if result.drift else set())
+        self._sources = {source.name for source in result.sources}
+        self._unseen = {item.name for item in result.unseen}
+        self._checked = {name for vm in result.vms for name in (vm.key, vm.host, vm.cluster) if name}
+        not_compared = (*result.drift.only_site, *result.drift.unmatched) if result.drift else ()
+        self._unknown = {(DRIFT, one.name) for one in not_compared} | {
+            (rule, name)
+            for vm in result.vms
+            for rule in vm.not_evaluated
+            for name in (vm.key, vm.host, vm.cluster)
+        }
 
     def would_find(self, key: Key, name: str, source: str | None = None) -> bool:
         """Whether the check could have found a finding with this key on an object of this name.
@@ -140,34 +150,6 @@ class ExaminedObjects:
         """Whether an object existed: checked, excluded or not readable."""
         there = self._checked | self._result.not_asked | self._unseen
         return bool({identity, name} & there)
-
-    @cached_property
-    def _rules(self) -> set[str]:
-        drift = {DRIFT} if self._result.drift else set()
-        return {rule.id for rule in self._result.rules} | drift
-
-    @cached_property
-    def _sources(self) -> set[str]:
-        return {source.name for source in self._result.sources}
-
-    @cached_property
-    def _unknown(self) -> set[tuple[str, str]]:
-        drift = self._result.drift
-        not_compared = (*drift.only_site, *drift.unmatched) if drift else ()
-        return {
-            (rule, name)
-            for vm in self._result.vms
-            for rule in vm.not_evaluated
-            for name in (vm.key, vm.host, vm.cluster)
-        } | {(DRIFT, one.name) for one in not_compared}
-
-    @cached_property
-    def _checked(self) -> set[str]:
-        return {name for vm in self._result.vms for name in (vm.key, vm.host, vm.cluster) if name}
-
-    @cached_property
-    def _unseen(self) -> set[str]:
-        return {item.name for item in self._result.unseen}
 
 
 @dataclass(frozen=True)
