@@ -23,12 +23,11 @@ _PROPERTIES = (
     "CAST(SERVERPROPERTY(N'IsXTPSupported') AS int) AS is_xtp_supported, "
     "CAST(SERVERPROPERTY(N'IsHadrEnabled') AS int) AS is_hadr_enabled, "
     "CAST(SERVERPROPERTY(N'IsClustered') AS int) AS is_clustered, "
-    "CAST(SERVERPROPERTY(N'InstanceDefaultDataPath') AS nvarchar(260)) AS data_path, "
     "@@VERSION AS version_text"
 )
 _PROPERTY_NAMES = (
     *("product_version", "product_level", "product_update_level", "edition", "engine_edition", "collation"),
-    *("is_xtp_supported", "is_hadr_enabled", "is_clustered", "data_path", "version_text"),
+    *("is_xtp_supported", "is_hadr_enabled", "is_clustered", "version_text"),
 )
 _SETTINGS = (
     "SELECT name, CAST(value_in_use AS bigint) AS value_in_use FROM sys.configurations WHERE name IN "
@@ -128,7 +127,7 @@ def require_state(permissions: Permissions, server: str) -> None:
 
 def _properties(connection: pyodbc.Connection) -> dict[str, Any]:
     levels, switches = [Maybe(str)] * 2, [Maybe(int)] * 3
-    found = query.row(connection, _PROPERTIES, str, *levels, str, int, str, *switches, Maybe(str), str)
+    found = query.row(connection, _PROPERTIES, str, *levels, str, int, str, *switches, str)
     return dict(zip(_PROPERTY_NAMES, found, strict=True))
 
 
