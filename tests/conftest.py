@@ -20,6 +20,8 @@ from vnuma import lab as vnuma_lab
 from vnuma.collector import collect_rarely
 from vnuma.store.postgresql import close_kept
 
+_QUICK = Path(__file__).parent / "unit"
+
 collect_rarely()
 settings.register_profile("vnuma", deadline=None)  # a busy machine does not make an answer wrong
 settings.load_profile("vnuma")
@@ -30,9 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long-slice", metavar="SEED", help="a few long tests, chosen by SEED (a commit)")
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the slice's tests alone, where one is asked for."""
+    """Keep the slice's tests alone, where one is asked for; keep folders together, the slow ones first.
+
+    A folder's tests share an emulated guest, browsers and runs, which each process would start for itself.
+    """
+    items.sort(key=lambda item: (item.path.is_relative_to(_QUICK), item.path.parent))
     seed = config.getoption("--long-slice", None)
     if seed is None:
         return

@@ -193,6 +193,7 @@ def test_a_busy_store_is_not_a_full_one(
             release_dead_supervisor(steps.store, steps.run)
 
 
+@pytest.mark.long
 def test_without_descriptors_the_vm_is_restored_nevertheless(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:

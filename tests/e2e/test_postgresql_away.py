@@ -61,6 +61,7 @@ class Away:
             self.back()
 
 
+@pytest.mark.long
 def test_connections_that_are_all_taken_cost_no_attempt(
     tmp_path: Path, lab: LabFactory, server: Cluster
 ) -> None:

@@ -54,9 +54,10 @@ def scans(steps: Steps) -> list[float]:
     return [(stored.sample.figures or {})[REMOTE_SCAN.name] for stored in steps.samples]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scenario", "ratio", "alone"),
-    [("shea2012", 1.05, 1.009), pytest.param("shea2012-null", 1.0, 1.0, marks=pytest.mark.long)],
+    [("shea2012", 1.05, 1.009), ("shea2012-null", 1.0, 1.0)],
 )
 def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
     tmp_path: Path, lab: LabFactory, scenario: str, ratio: float, alone: float

@@ -64,6 +64,7 @@ def test_the_action_checks_and_says_where(tmp_path: Path, fail_on: str, code: in
     assert Path(files["GITHUB_STEP_SUMMARY"]).read_text(encoding="utf-8").count("T11") > 0
 
 
+@pytest.mark.long
 def test_the_gitlab_job_checks_and_keeps_its_files(tmp_path: Path) -> None:
     """Its lines one after another, as GitLab's shell runs them; the reports stand before the job fails."""
     job = _read("examples/gitlab/vnuma.gitlab-ci.yml")["vnuma"]

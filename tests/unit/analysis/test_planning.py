@@ -290,7 +290,9 @@ def test_likely_boots_are_those_of_an_independent_simulation(cell_sd: float, boo
     assert found.decided > 0.95
 
 
-@pytest.mark.parametrize(("sd", "blocks"), [(0.0038, 8), (0.0060, 16), (0.02, None)])
+@pytest.mark.parametrize(
+    ("sd", "blocks"), [(0.0038, 8), (0.0060, 16), pytest.param(0.02, None, marks=pytest.mark.long)]
+)
 def test_the_advised_blocks_decide_every_arm_in_four_of_five_studies(sd: float, blocks: int | None) -> None:
     """What is advised is simulated with as many blocks; 400 studies, three Monte Carlo errors.
 

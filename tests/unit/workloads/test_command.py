@@ -349,7 +349,7 @@ def test_a_program_of_a_killed_play_that_resets_its_environment_is_ended(tmp_pat
 def test_a_preparation_still_at_work_is_ended_and_a_server_of_a_finished_one_is_not(tmp_path: Path) -> None:
     """Of the same VM: the preparation of a killed play would go on after the restore."""
     name, late = uuid4().hex, tmp_path / "late"
-    run_here(f"sleep 60 >/dev/null 2>&1 & echo $! >{tmp_path}/server", name=name, part="setup")
+    run_here(f"sleep 600 >/dev/null 2>&1 & echo $! >{tmp_path}/server", name=name, part="setup")
     os.mkfifo(tmp_path / "begun")
     slow = posix_script(f"echo >{tmp_path}/begun; sleep 30; touch {late}", 60, "token", name, "slow")
     with subprocess.Popen(["/bin/sh", "-c", slow], stdout=subprocess.PIPE, text=True) as at_work:
