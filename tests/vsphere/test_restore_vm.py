@@ -1,0 +1,196 @@
+"""Restoring a VM in one vSphere session, from what a run left behind: settings, power, mark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.store.build import new_run
+from tests.support.site import write_inventory
+from tests.support.stores import new_store
+from tests.vsphere.support import LabFactory, Login, change, fault, vm
+from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.vm.setting import Power, Settings
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.audit.log import Journal
+from vnuma.engine.restore.restore_vm import Choice, Restored, Source, facts_now, restore_vm
+from vnuma.errors import PowerFailed, RestoreConflict
+from vnuma.vsphere.apply import no_fence, reconfigure
+from vnuma.vsphere.connect import Session, VmRef
+from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.run_mark import read_mark, write_mark
+
+ON, OFF = Power.ON, Power.OFF
+OURS, THEIRS = '{"run": "quick.1"}', "theirs"
+RULES = PowerRules(task_timeout_s=20, shutdown_timeout_s=20, vcenter_retry_s=5)
+
+
+class Left:
+    """A VM as a run left it, and how it was before."""
+
+    def __init__(self, session: Session, folder: Path, inventory: Path) -> None:
+        self.session, self.folder = session, folder
+        self.ref: VmRef = find_vm(session, "sql16")
+        self.before = read_vm(session, self.ref)
+        (self.target,) = read_targets(inventory, ["sql16"]).values()
+        self.journal = Journal(store := new_store(folder / "vnuma.db"), "", "sql16", new_run(store))
+
+    @property
+    def settings(self) -> Settings:
+        """Its settings now."""
+        return read_vm(self.session, self.ref).settings
+
+    @property
+    def power(self) -> Power:
+        """Its power state now."""
+        return read_vm(self.session, self.ref).power
+
+    def set(self, **settings: Any) -> None:
+        """As a run or somebody else does."""
+        reconfigure(self.session, self.ref, change(self.session, self.ref, **settings))
+
+    def mark(self, text: str) -> None:
+        """Write the mark of a run."""
+        write_mark(self.session, self.ref, text, read_mark(self.session, self.ref).change_version)
+
+    def source(self, **known: Any) -> Source:
+        """The baseline of a run that has set 16 cores per socket."""
+        fields: dict[str, Any] = {
+            "vm_key": self.before.key,
+            "name": "sql16",
+            "run": "quick.1",
+            "rules": RULES,
+            "choice": "refuse",
+            "choose": "",
+            "power": self.before.power,
+            "before": lambda _now: self.before.settings,
+            "written": {"numCoresPerSocket": {16}},
+            "foreign_mark": lambda text: (
+                {"run": "b.1", "holder": "ann", "since": "now"} if text == THEIRS else None
+            ),
+            "power_lines": lambda: (),
+        }
+        return Source(**fields | known)
+
+    def restored(self, **known: Any) -> Restored:
+        """After a restore."""
+        return restore_vm(
+            lambda: self.source(**known),
+            self.target,
+            self.journal,
+            home=self.folder,
+            fence=no_fence,
+            tell=lambda *_: None,
+            say=lambda _: None,
+        )
+
+
+@pytest.fixture
+def left(lab: LabFactory, login: Login, tmp_path: Path, request: pytest.FixtureRequest) -> Left:
+    """A VM that is on or off, on a lab with these faults."""
+    power, faults = getattr(request, "param", (OFF, ()))
+    running = lab(vms=[vm(power="on" if power is ON else "off")], faults=list(faults))
+    return Left(login(running), tmp_path, write_inventory(tmp_path, running))
+
+
+def test_settings_and_mark_of_a_vm_that_was_off_are_restored(left: Left) -> None:
+    """It stays off; what was changed is told as its net effect."""
+    left.set(numCoresPerSocket=16)
+    left.mark(OURS)
+
+    done = left.restored()
+
+    assert (done.equal, done.settings, done.power, done.powered_off) == (
+        len(left.before.settings),
+        len(left.before.settings),
+        OFF,
+        False,
+    )
+    assert {"numCoresPerSocket"} <= {edit.setting for edit in done.changes}
+    assert left.settings == left.before.settings
+    assert read_mark(left.session, left.ref).text is None
+
+
+@pytest.mark.parametrize("left", [(ON, ())], indirect=True)
+def test_a_vm_that_is_on_is_cycled_for_what_needs_it(left: Left) -> None:
+    """Off, restored, on again."""
+    written = left.settings["numCoresPerSocket"]
+    before = {"before": lambda now: {**now, "numCoresPerSocket": 8}}
+
+    done = left.restored(**before, written={"numCoresPerSocket": {written}})
+
+    assert (done.power, done.powered_off, left.power) == (ON, True, ON)
+    assert left.settings["numCoresPerSocket"] == 8
+
+
+@pytest.mark.parametrize("left", [(ON, ())], indirect=True)
+def test_a_vm_that_was_off_before_is_off_again(left: Left) -> None:
+    """Also if none of its settings differs."""
+    done = left.restored(power=OFF)
+
+    assert (done.power, done.powered_off, left.power) == (OFF, True, OFF)
+
+
+@pytest.mark.parametrize(
+    ("known", "mark", "remains"),
+    [
+        ({"untouched": True}, THEIRS, THEIRS),
+        ({"is_known": False}, OURS, None),
+        ({"is_known": False}, THEIRS, THEIRS),
+    ],
+    ids=["another run's", "nothing to restore", "another run's, nothing to restore"],
+)
+def test_a_vm_that_is_not_the_runs_any_more_keeps_its_settings(
+    left: Left, known: dict[str, Any], mark: str, remains: str | None
+) -> None:
+    """Only the run's own mark is removed."""
+    left.set(numCoresPerSocket=16)
+    left.mark(mark)
+
+    done = left.restored(**known)
+
+    assert (done.settings, left.settings["numCoresPerSocket"]) == (0, 16)
+    assert read_mark(left.session, left.ref).text == remains
+
+
+@pytest.mark.parametrize(("choice", "cores"), [("refuse", 8), ("theirs", 8), ("baseline", 4)])
+def test_a_foreign_change_is_kept_until_a_person_decides(left: Left, choice: Choice, cores: int) -> None:
+    """Refused, nothing is touched, not even the mark."""
+    left.set(numCoresPerSocket=8)
+    left.mark(OURS)
+
+    if choice == "refuse":
+        with pytest.raises(RestoreConflict):
+            left.restored(choice=choice)
+        assert read_mark(left.session, left.ref).text == OURS
+    else:
+        left.restored(choice=choice)
+        assert read_mark(left.session, left.ref).text is None
+
+    assert left.settings["numCoresPerSocket"] == cores
+
+
+def test_a_vm_of_a_lab_that_ended_is_not_looked_for(left: Left) -> None:
+    """Nothing is left of it."""
+    gone = {"lab": "paper", "vm_key": f"another/{left.before.key.partition('/')[2]}"}
+
+    assert left.restored(**gone).lab_ended
+    assert facts_now(left.source(**gone), left.target) is None
+    found = facts_now(left.source(), left.target)
+    assert found is not None
+    assert found.settings == left.before.settings
+
+
+@pytest.mark.parametrize("left", [(OFF, [fault("power_on_refused", times=0)])], indirect=True)
+def test_a_vm_that_does_not_power_on_keeps_its_mark(left: Left) -> None:
+    """Its settings are restored, and the failure is raised: the run is not done with it."""
+    left.set(numCoresPerSocket=16)
+    left.mark(OURS)
+
+    with pytest.raises(PowerFailed):
+        left.restored(power=ON)
+
+    assert left.settings == left.before.settings
+    assert read_mark(left.session, left.ref).text == OURS
