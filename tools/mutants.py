@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -150,14 +151,18 @@ def _write(file: Path, text: str) -> None:
     os.utime(file, (next(_TIMES),) * 2)
 
 
-def noticed(mutant: Mutant, copies: SimpleQueue[Path]) -> str:
-    """How its tests fail with the fault; empty if it survives. It is gone from the copy afterwards."""
+def noticed(mutant: Mutant, copies: SimpleQueue[Path]) -> tuple[str, float]:
+    """How its tests fail with the fault, empty if it survives, and after how many seconds.
+
+    The fault is gone from the copy afterwards.
+    """
     copy = copies.get()
     file = copy / mutant.place(copy)
     whole = file.read_text(encoding="utf-8")
+    began = time.monotonic()
     try:
         _write(file, whole.replace(mutant.old, mutant.new))
-        return _failure(copy, mutant.tests, LIMIT_S)
+        return _failure(copy, mutant.tests, LIMIT_S), time.monotonic() - began
     finally:
         _write(file, whole)
         copies.put(copy)
@@ -185,16 +190,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         copies: SimpleQueue[Path] = SimpleQueue()
         for copy in made:
             copies.put(copy)
-        tests = sorted({test for one in mutants for test in one.tests})
+        # Beside `make test`, which runs them all, those of a few faults need no run without the fault.
+        tests = sorted({test for one in mutants for test in one.tests if options.only is None})
         parts = [tests[number :: options.jobs] for number in range(options.jobs)]
-        failures = list(filter(None, pool.map(_failure, made, parts)))
+        failures = list(filter(None, pool.map(_failure, made, filter(None, parts))))
         if failures:
             print(*failures, "Tests of these faults fail without them.", sep="\n")
             return 2
         left = []
-        for mutant, how in zip(mutants, pool.map(lambda one: noticed(one, copies), mutants), strict=True):
+        for mutant, (how, seconds) in zip(
+            mutants, pool.map(lambda one: noticed(one, copies), mutants), strict=True
+        ):
             word = "hangs" if how == HUNG else "noticed" if how else "SURVIVES"
-            print(f"{word:<9} {mutant.fault}", flush=True)
+            print(f"{word:<9}{seconds:5.1f} s  {mutant.fault}", flush=True)
             left += [] if how else [mutant]
     print(f"{len(mutants)} faults, {len(left)} survive.")
     return int(len(left) > MOST_SURVIVORS * len(mutants))
