@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ from tests.support.stores import new_store
 from tests.vsphere.support import LabFactory, Login, change, fault, vm
 from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.setting import Power, Settings
+from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.audit.log import Journal
+from vnuma.engine.instance.sql_settings import SOFT_NUMA
 from vnuma.engine.restore.restore_vm import Choice, Restored, Source, facts_now, restore_vm
-from vnuma.errors import PowerFailed, RestoreConflict
+from vnuma.errors import NotAtBaseline, PowerFailed, RestoreConflict
+from vnuma.store.audit import AuditLine
+from vnuma.store.tables import utc_now
 from vnuma.vsphere.apply import no_fence, reconfigure
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.read import find_vm, read_vm
@@ -194,3 +199,70 @@ def test_a_vm_that_does_not_power_on_keeps_its_mark(left: Left) -> None:
 
     assert left.settings == left.before.settings
     assert read_mark(left.session, left.ref).text == OURS
+
+
+def test_a_mark_is_removed_though_somebody_writes_meanwhile(left: Left) -> None:
+    """The write that comes in between is kept, and the mark goes at the next try."""
+    left.mark(OURS)
+    looks = count()
+
+    def somebody_writes(text: str | None) -> None:
+        if text == OURS and next(looks) == 1:  # the first look is that of the whole restore
+            left.set(cpuShares="high")
+
+    left.restored(foreign_mark=somebody_writes)
+
+    assert read_mark(left.session, left.ref).text is None
+    assert left.settings["cpuShares"] == "high"
+
+
+def test_a_setting_that_reads_back_different_is_not_called_restored(left: Left) -> None:
+    """The VM keeps the run's mark."""
+    left.set(numCoresPerSocket=16)
+    left.mark(OURS)
+
+    def before(_now: Settings) -> Settings:
+        return {
+            **left.before.settings,
+            "numCoresPerSocket": 8 if left.settings["numCoresPerSocket"] != 8 else 4,
+        }
+
+    with pytest.raises(NotAtBaseline):
+        left.restored(before=before, written={"numCoresPerSocket": {4, 8, 16}})
+
+    assert read_mark(left.session, left.ref).text == OURS
+
+
+@pytest.mark.parametrize("left", [(ON, [fault("shutdown_slow", seconds=1)])], indirect=True)
+def test_a_shutdown_that_the_run_asked_for_is_waited_for(left: Left) -> None:
+    """Otherwise it would take the VM off after it was restored."""
+    asked = [{"setting": "power", "before": str(ON), "after": str(OFF)}]
+    line = AuditLine(
+        utc_now(), "ops", "sql16", left.before.key, "quick.1", None, "power", asked, None, "intended"
+    )
+    with left.session.understanding():
+        left.ref.ShutdownGuest()
+
+    done = left.restored(power_lines=lambda: [line])
+
+    assert (done.power, left.power) == (ON, ON)
+
+
+@pytest.mark.parametrize("left", [(ON, ())], indirect=True)
+@pytest.mark.parametrize(
+    ("wanted", "proven", "cycled"),
+    [(True, True, False), (True, False, True), (False, True, True), (False, False, True)],
+    ids=["as started", "as started, unproven", "by a restart", "by a restart, unproven"],
+)
+def test_sql_servers_own_setting_is_restored_with_the_vm(
+    left: Left, wanted: bool, proven: bool, cycled: bool
+) -> None:
+    """In the boot that goes on, if the server is proven to be the VM's; else after a boot of its own."""
+    server = sql_server(left.target)
+    SOFT_NUMA.switch(server, not wanted, left.journal)
+    left.journal.made.clear()
+
+    done = left.restored(inside={SOFT_NUMA: wanted}, proves=lambda _session, _ref: proven)
+
+    assert (done.power, done.powered_off, done.equal - len(left.before.settings)) == (ON, cycled, 1)
+    SOFT_NUMA.verify(server, wanted, 20)
