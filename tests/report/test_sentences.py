@@ -39,9 +39,9 @@ from vnuma.report.model.words import answer
 from vnuma.report.terminal.run_text import all_as_text
 from vnuma.store.open import open_store
 
-A_SHARE = 50
-SHARES = [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, 10))]
-"""Five hundred studies; the first fifty with every change."""
+A_SHARE = 100
+SHARES = [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, 5))]
+"""Five hundred studies; the first hundred with every change."""
 SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
     "paper": ("", {}),
     "null": ("", {}),
@@ -81,14 +81,14 @@ def generated(seed: int) -> Study:
 
 
 def results(factory: pytest.TempPathFactory, share: int) -> list[RunResult]:
-    """What fifty of the studies come to."""
+    """What a hundred of the studies come to."""
     folder = made_once(factory, f"studies-{share}", partial(analyse_share, share))
     found: list[RunResult] = pickle.loads((folder / "results").read_bytes())
     return found
 
 
 def analyse_share(share: int, folder: Path) -> None:
-    """Analyse fifty of the studies, and keep what they come to in a file."""
+    """Analyse a hundred of the studies, and keep what they come to in a file."""
     seeds = range(share * A_SHARE, (share + 1) * A_SHARE)
     found = [analyse(study.samples, study.cells, study.design) for study in map(generated, seeds)]
     (folder / "results").write_bytes(pickle.dumps(found))
@@ -223,7 +223,7 @@ def statements(said: Report) -> Iterator[str]:
 def test_no_sentence_is_contradicted_by_the_figures_next_to_it(
     loaded: Load, tmp_path_factory: pytest.TempPathFactory, share: int
 ) -> None:
-    """Verdicts, advice, statements and methods of fifty reports."""
+    """Verdicts, advice, statements and methods of a hundred reports."""
     run, found = loaded(GOLDEN_STORY), results(tmp_path_factory, share)
     assert [text for result in found for text in wrong_in(report(run, result))] == []
 
