@@ -223,7 +223,7 @@ class MeasurementFailed(AttemptFailed):
 
 
 class NoFigure(MeasurementFailed):
-    """A program ended as it should, and its output has no figure: the study may read it wrongly."""
+    """A program gave no figure for a reason that may be the study's: it may run or read it wrongly."""
 
 
 class StudySetupFailed(AttemptFailed):

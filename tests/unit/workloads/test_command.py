@@ -28,7 +28,15 @@ from tests.unit.workloads.printed import PRINTED
 from vnuma.domain.workloads.settings import WorkloadContext
 from vnuma.errors import MeasurementFailed, StoreError
 from vnuma.workloads.command.settings import OUTPUT_KB, Command, Figure, Unreadable
-from vnuma.workloads.command.workload import MEASURED, WORKLOAD, EndedBadly, Ran, figure_of, posix_script, ran
+from vnuma.workloads.command.workload import (
+    MEASURED,
+    WORKLOAD,
+    BootedMeanwhile,
+    Ran,
+    figure_of,
+    posix_script,
+    ran,
+)
 from vnuma.workloads.shell import Output
 
 Way = dict[str, Any]
@@ -46,6 +54,7 @@ BY_CSV: Way = {"csv_column": "tps"}
         (BY_REGEX, "tps = 412.5\n", 412.5),
         (BY_REGEX, "tps = 1,234,567.25\n", 1234567.25),
         (BY_REGEX, "tps = 1e3\n", 1000.0),
+        (BY_REGEX, "tps = 0\n", 0.0),
         (BY_UNIT, "Triad: 12 1/s\n", 12.0),
         ({"regex": r"^(?:tps=(\d+)|latency=\d+)$"}, "latency=3\ntps=4\n", 4.0),
         (BY_JSON, '{"jobs": [{"iops": 12.5}]}', 12.5),
@@ -74,8 +83,6 @@ def test_the_one_figure_is_read(way: Way, output: str, figure: float) -> None:
         ({"regex": r"^tps = (\d+)"}, "tps = 1.5e5\n", "within a number"),
         (BY_REGEX, "tps = 1e999\n", "not a finite number"),
         (BY_REGEX, "tps = -\n", "not a number"),
-        (BY_REGEX, "tps = 0\n", "above 0"),
-        (BY_REGEX, "tps = -1.5\n", "above 0"),
         (BY_UNIT, "Triad: 12 1/min\n", "its unit is '1/min', not '1/s'"),
         (BY_UNIT, "Triad: 12 1/s\nTriad: 1 1/min\n", "its unit is '1/min'"),
         (BY_JSON, "", "not valid JSON"),
@@ -204,16 +211,19 @@ DONE = Ran(0, "tps = 5\n", "", 3.0, ("one", "one"))
 def test_a_program_that_did_not_end_well_has_no_figure(done: Ran, why: str) -> None:
     """Even if it printed one."""
     assert figure_of(COMMAND, DONE, "one") == 5.0
-    with pytest.raises(EndedBadly, match=why):
+    with pytest.raises(Unreadable, match=why) as found:
         figure_of(COMMAND, done, "one")
+    assert isinstance(found.value, BootedMeanwhile) == ("booted" in why)
 
 
-def test_an_output_without_a_figure_is_no_bad_end() -> None:
-    """Then the study may read it wrongly: that of every cell."""
-    with pytest.raises(Unreadable) as found:
-        figure_of(COMMAND, replace(DONE, stdout="5 per second\n"), "one")
-
-    assert type(found.value) is Unreadable
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [("5 per second\n", "no figure"), ("tps = 0\n", "above 0"), ("tps = -1.5\n", "above 0")],
+)
+def test_what_a_program_printed_may_have_no_figure_to_compare(output: str, why: str) -> None:
+    """None, or one that has no ratio to another."""
+    with pytest.raises(Unreadable, match=why):
+        figure_of(COMMAND, replace(DONE, stdout=output), "one")
 
 
 def test_a_study_says_which_exit_codes_count() -> None:

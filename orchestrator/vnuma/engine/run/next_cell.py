@@ -135,7 +135,7 @@ def permanent_failure(past: Sequence[AttemptLine]) -> AttemptLine | None:
 
 
 def _never_read(past: Sequence[AttemptLine]) -> bool:
-    """Whether the last two attempts' programs printed no figure that could be read, and none ever did."""
+    """Whether the last two attempts' programs gave no figure, and none ever did."""
     last = sorted(past, key=lambda attempt: attempt.id)[-2:]
     unread = [one for one in last if one.reason == NoFigure.reason]
     return len(unread) == 2 and all(one.outcome is not Outcome.VALID for one in past)

@@ -81,19 +81,14 @@ class Figure(Strict):
         return self
 
     def read(self, output: str) -> float:
-        """The figure, above 0. Raises Unreadable: none, two, another unit, a text, 0 or less."""
+        """The figure. Raises Unreadable: no figure, two figures, another unit, or a text."""
         found = list(self._found(output))
         if not found:
             raise Unreadable("it printed no figure")
         if len(found) > 1:
             first, second = (text[:_SHOWN] for text in found[:2])
             raise Unreadable(f"it printed {len(found)} figures, among them {first} and {second}")
-        figure = number(_seconds(found[0]) if self.unit == "s" else found[0])
-        if figure <= 0:
-            raise Unreadable(
-                f"it printed {found[0][:_SHOWN]}; figures are compared as ratios, so it must be above 0"
-            )
-        return figure
+        return number(_seconds(found[0]) if self.unit == "s" else found[0])
 
     def _found(self, output: str) -> Iterator[str]:
         if self.regex is not None:

@@ -190,16 +190,18 @@ def _text(printed: str) -> str:
     return printed.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
-class EndedBadly(Unreadable):
-    """Why a program's output is not read."""
+class BootedMeanwhile(Unreadable):
+    """A program's machine was booted while it ran: another boot may give a figure."""
 
 
 def figure_of(settings: Command, done: Ran, boot: str, masked: Callable[[str], str] = str) -> float:
-    """The figure of an iteration on that boot. Raises Unreadable with why it has none, EndedBadly unread."""
+    """The figure of an iteration on that boot, above 0. Raises Unreadable with why it has none."""
     _require_end(done, boot, settings.timeout_s, settings.exit_codes, masked)
     if done.left:
-        raise EndedBadly("it left processes, which were ended")
+        raise Unreadable("it left processes, which were ended")
     figure = settings.figure.read(masked(done.stdout))
+    if figure <= 0:
+        raise Unreadable(f"its figure is {figure:g}; figures are compared as ratios, so it must be above 0")
     if figure != _figure(settings, done.stdout):
         raise Unreadable("its figure contains a secret of the run")
     return figure
@@ -215,13 +217,13 @@ def _require_end(
     done: Ran, boot: str, limit_s: float, exit_codes: Iterable[int], masked: Callable[[str], str]
 ) -> None:
     if set(done.boots) != {boot}:
-        raise EndedBadly("its machine was booted meanwhile")
+        raise BootedMeanwhile("its machine was booted meanwhile")
     if done.status in _TIMED_OUT and done.seconds >= limit_s:
-        raise EndedBadly(f"it ran longer than {limit_s:g} s and was ended with its children")
+        raise Unreadable(f"it ran longer than {limit_s:g} s and was ended with its children")
     if done.status not in exit_codes:
-        raise EndedBadly(f"it ended with exit code {done.status}: {_last_words(done, masked)}")
+        raise Unreadable(f"it ended with exit code {done.status}: {_last_words(done, masked)}")
     if len(done.stdout.encode()) > OUTPUT_KB * 1024:
-        raise EndedBadly(f"it printed more than {OUTPUT_KB} KiB")
+        raise Unreadable(f"it printed more than {OUTPUT_KB} KiB")
 
 
 def _last_words(done: Output, masked: Callable[[str], str]) -> str:
@@ -288,10 +290,11 @@ class _Programs:
             value = figure_of(settings, done, system.boot, system.masked)
         except Unreadable as why:
             last = "" if done.status else f" It printed last: {_last_words(done, system.masked)}"
-            kind = MeasurementFailed if isinstance(why, EndedBadly) else NoFigure
+            kind = MeasurementFailed if isinstance(why, BootedMeanwhile) else NoFigure
             failed = kind(
                 f"{settings.client or system.vm}: {kept['program']}: {why}.{last}",
-                fix="Run it there by hand. Its output: vnuma results latest --format csv --table samples",
+                fix="Run it there by hand; its output: vnuma results latest --format csv --table samples. If the "
+                "study is wrong, correct it and start a new run: a resumed one keeps the study as stored.",
             )
             failed.execution = kept
             raise failed from None
