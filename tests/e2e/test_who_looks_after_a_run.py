@@ -23,6 +23,7 @@ from vnuma.engine.audit.log import journal_of
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
     claim_supervision,
+    require_supervision,
 )
 from vnuma.engine.restore import restore
 from vnuma.engine.restore.restore import source_in_store
@@ -53,6 +54,22 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
 
     assert run_now(steps).supervisor_pid == os.getpid()
     assert start.lease_token(steps.free) is None
+
+
+def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: LabFactory) -> None:
+    """The restore records that the run has no supervisor; a process that wakes up then stops."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    claim_supervision(steps.store, steps.run)
+    steps.shape(steps.take())
+    require_supervision(steps.store, steps.run)
+    age_heartbeat(steps.store)
+
+    said = restore_leftovers(steps.store, RestoreRequest())
+
+    assert not said.problems
+    assert steps.vm.at_baseline
+    with pytest.raises(LeaseLost):
+        require_supervision(steps.store, steps.run)
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import tarfile
 import tempfile
@@ -328,3 +329,19 @@ def test_designs_that_contradict_each_other_are_reported_and_checked(tmp_path: P
     (told,) = second.unseen
     assert (told.kind, told.name) == ("vm", "sql01")
     assert told.why == "plan.csv has numCPUs 16; sql01.vmx has 8: each is checked as it is"
+
+
+def test_a_topology_is_as_certain_as_what_the_design_gives(tmp_path: Path) -> None:
+    """A table without hot-add and numa.* keys: low confidence, each doubt once for two hosts."""
+    table = tmp_path / "d.csv"
+    table.write_text("name,cpus,cores per socket,memory,hardware version\na,24,12,64 GB,20\n", "utf-8")
+    hosts = ("--host-nodes", "2x20/384@8.0", "--host-nodes", "2x16/384@8.0")
+
+    shown = vnuma_here("check", table, *hosts)
+    document = json.loads(vnuma_here("check", table, *hosts, "--format", "json").out)
+
+    (planned,) = [vm["planned"] for vm in document["predictions"]]
+    text = " ".join(shown.out.split())
+    assert planned["confidence"] == "low"
+    assert text.count("CPU hot-add was not read") == 1
+    assert "(low confidence: CPU hot-add" in text

@@ -100,3 +100,17 @@ def test_assumed_findings_count_for_a_pipeline_unless_it_says_otherwise(tmp_path
     assert {item["rule"] for item in found.values() if item["severity"] == "warn"} == {"T06", "T09"}
     assert vnuma_here(*command).code == 10
     assert vnuma_here(*command, "--no-fail-on-assumed").code == 0
+
+
+def test_a_vm_that_could_not_be_read_fails_a_pipeline(tmp_path: Path) -> None:
+    """Beside one that passes; a total is not a VM."""
+    table = tmp_path / "d.csv"
+    rows = ["name,cpus,cores per socket,memory", "b,0,1,64 GB", "c,8,8,64 GB", "Total,8,,64 GB"]
+    table.write_text("\n".join(rows), encoding="utf-8")
+    command = ("check", table, "--host-nodes", "2x16/256@8.0", "--fail-on", "block")
+
+    ran = vnuma_here(*command)
+    table.write_text("\n".join(rows[:1] + rows[2:]), encoding="utf-8")
+
+    assert (ran.code, "not read: b" in ran.err) == (10, True)
+    assert vnuma_here(*command).code == 0

@@ -265,7 +265,8 @@ def _samples(study: Study, story: Story, claim: Claim) -> Any:
     for size in study.workload.sizes:
         for form in study.workload.forms:
             middle = ms(claim.label, claim.block, size, form)
-            timed = enumerate(_iterations(middle, story.within_sd, f"{claim.id}/{size}/{form}"), start=1)
+            count, key = max(3, study.design.iterations), f"{claim.id}/{size}/{form}"
+            timed = enumerate(_iterations(count, middle, story.within_sd, key), start=1)
             for iteration, warmup, value in [(1, True, middle * 1.1), *((n, False, ms) for n, ms in timed)]:
                 moment += timedelta(seconds=1)
                 network = 0.93 if form == "client" else 0.001
@@ -296,11 +297,11 @@ def _absurd(study: Study) -> Iterator[Sample]:
             yield Sample("cross_join", size, form, 1, False, START, cpu_ms=9e9, elapsed_ms=9e9, client_ms=9e9)
 
 
-def _iterations(middle: float, sd: float, key: str) -> list[float]:
-    """Three times in random order around their median, which is exactly `middle`."""
+def _iterations(count: int, middle: float, sd: float, key: str) -> list[float]:
+    """So many times in random order around `middle`, which is exactly the median of an odd number."""
     generator = np.random.default_rng(zlib.crc32(key.encode()))
-    below, above = np.abs(generator.normal(0.0, sd, 2))
-    return [float(x) for x in generator.permutation([middle, middle * (1 - below), middle * (1 + above)])]
+    apart = np.abs(generator.normal(0.0, sd, count - 1)) * np.resize([-1.0, 1.0], count - 1)
+    return [float(x) for x in generator.permutation([middle, *(middle * (1 + apart))])]
 
 
 def predict_for(story: Story, cores_per_socket: int) -> Prediction:

@@ -42,7 +42,7 @@ def statements(run: LoadedRun) -> dict[str, Statement]:
         (GOLDEN_STORY, {"Restored.": "holds", "Order and drift.": "no alarm", "A known effect.": "not run"}),
         (
             Story(stop_after=20, state=RunState.RUNNING),
-            {"The run is still going.": "limits it", "Restored.": "not run"},
+            {"The run has not ended.": "limits it", "Restored.": "not run"},
         ),
         (Story(text=study_text(order="fixed")), {"Order and drift.": "alarm"}),
         (Story(text=study_text(a_a=False)), {"The same against itself (A/A).": "not run"}),

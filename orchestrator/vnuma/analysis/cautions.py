@@ -116,8 +116,8 @@ def _data(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> 
         clock = ", or set workload.clock: query_stats" if found.measure.key == "elapsed_ms" else ""
         yield Caution(
             "coarse_clock",
-            f"{_moved(found.measure)} are coarse: {'; '.join(coarse)}. Intervals include them; no arm "
-            f"is called equivalent where they exceed a third of {design.equivalence * 100:g}%.",
+            f"{_moved(found.measure)} come in steps: {'; '.join(coarse)}. Intervals include the steps; no "
+            f"arm is called equivalent where a step exceeds a third of {design.equivalence * 100:g}%.",
             f"Measure larger sizes{clock}.",
         )
     if any(len(times) < 3 for point in found.points for times in point.iterations):
@@ -136,9 +136,9 @@ def _coarse(found: Analysis, design: AnalysisDesign) -> Iterator[str]:
         share = relative_step(values) if values else 0.0
         if share > math.log1p(design.equivalence) * SHARE_OF_MARGIN:
             step = f"{step_of(values):.3g} {found.measure.unit}"
-            alike = len(set(values)) == 1
-            share_of = f"all are {step}" if alike else f"steps of {step}, {share * 100:.1f}% of the figure"
-            yield f"{share_of}, at size {size:,}"
+            alike = len(set(values)) == 1  # then the step is unknown
+            steps = f"all are {step}" if alike else f"steps of {step}, {share * 100:.1f}% of the figure"
+            yield f"at size {size:,} {steps}"
 
 
 def _checks(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:

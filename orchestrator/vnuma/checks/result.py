@@ -156,6 +156,8 @@ class CheckResult:
     rules: Sequence[Rule]
     vms: tuple[CheckedVm, ...]
     unseen: tuple[Unseen, ...] = ()
+    unread: tuple[str, ...] = ()
+    """VMs of a design that could not be read: nothing of them was checked."""
     waivers: tuple[str, ...] = ()
     since: Since | None = None
     simulated: str | None = None
@@ -287,8 +289,9 @@ class CheckResult:
 
     @property
     def decided_percent(self) -> float:
-        """The share of VMs on which every rule on the topology was evaluated."""
-        return 100 * (1 - len(self.undecided) / len(self.vms)) if self.vms else 0
+        """The share of VMs on which every rule on the topology was evaluated; unread ones count."""
+        every = len(self.vms) + len(self.unread)
+        return 100 * (len(self.vms) - len(self.undecided)) / every if every else 0
 
 
 def _group(seen: Sequence[tuple[Judged, tuple[str, str]]]) -> Group:
@@ -464,7 +467,12 @@ def _outlook(outlook: Outlook | None) -> dict[str, Any] | None:
         {"vnuma_nodes": len(one.node_sizes), "node_sizes": list(one.node_sizes), "hosts": list(one.hosts)}
         for one in outlook.layouts
     ]
-    return {"shape": outlook.shape, "confidence": "low" if outlook.doubt else "high", "layouts": layouts}
+    return {
+        "shape": outlook.shape,
+        "confidence": "low" if outlook.doubt else "high",
+        "because": outlook.doubt,
+        "layouts": layouts,
+    }
 
 
 def _fix(it: Finding) -> Mapping[str, Any]:

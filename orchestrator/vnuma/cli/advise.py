@@ -13,7 +13,7 @@ from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo, echo_json, note, say
 from vnuma.cli.shape_options import LookAhead, where
 from vnuma.domain.topology.vm_location import VmLocation
-from vnuma.errors import InputError, writing
+from vnuma.errors import InputError, UsageError, writing
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner, in_json
 
@@ -64,6 +64,8 @@ def advise(
             f"{next(sentences(advice, count, memory_mb, where(there), asked.sql))}",
             fix="Without --write and --fix-as the shapes are listed, each with its reasons.",
         )
+    if output and output.suffix.lower() not in (".html", ".pdf"):
+        raise UsageError(f"{output} is neither .html nor .pdf.", fix="Name the page: -o page.html")
     if write:
         _write(write, advice, name, memory_mb)
     if fix_as_:

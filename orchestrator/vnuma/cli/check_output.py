@@ -12,10 +12,10 @@ from vnuma.checks.rule import Severity
 from vnuma.cli.check_options import CheckFormat, FailOn
 from vnuma.cli.screen import console, echo, signed, width, write_out
 from vnuma.errors import ThresholdMet
-from vnuma.report.check import as_csv, as_json, as_markdown, as_page, as_sarif, as_text
+from vnuma.report.check import as_csv, as_json, as_markdown, as_sarif, as_text
 from vnuma.report.check.as_fixes import as_fixes
 from vnuma.report.check.as_text import WIDTH, heads, lines
-from vnuma.report.check.words import headline, undecided_words
+from vnuma.report.check.words import first_names, headline, undecided_words
 from vnuma.words.plain_text import counted, escaped
 from vnuma.words.provenance import banner
 
@@ -53,12 +53,15 @@ def _written(result: CheckResult, text: str, output: Path | None) -> None:
 
 
 def _text(result: CheckResult, format_: CheckFormat) -> str:
+    if format_ == "html":
+        from vnuma.report.check.as_page import as_page
+
+        return as_page(result)
     writers = {
         "table": lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
         "json": lambda: as_json.as_json(result),
         "csv": lambda: as_csv.as_csv(result),
         "sarif": lambda: as_sarif.as_sarif(result),
-        "html": lambda: as_page.as_page(result),
         "markdown": lambda: as_markdown.as_markdown(result),
     }
     return writers[format_]()
@@ -117,7 +120,8 @@ def judge(result: CheckResult, fail_on: FailOn | None, *, assumed: bool, least_p
             fix="Fix them, or accept them until a date in a waivers file: --waivers FILE",
         )
     if result.decided_percent < least_percent:
+        unread = [f"not read: {first_names(result.unread)}"] if result.unread else []
         raise ThresholdMet(
-            f"Too little was evaluated: {undecided_words(result)}.",
+            f"Too little was evaluated: {'; '.join(filter(None, [*unread, undecided_words(result)]))}.",
             fix='Give what is missing (see "not evaluated"), or accept less: --least-evaluated PERCENT',
         )

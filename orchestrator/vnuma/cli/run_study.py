@@ -12,7 +12,6 @@ from pathlib import Path
 from vnuma.cli.crash import report_bug, report_bug_within
 from vnuma.cli.events import EventLog, Listener
 from vnuma.cli.options import inventory_of, reached_by, read_study
-from vnuma.cli.plan_text import called, summary
 from vnuma.cli.progress import watching
 from vnuma.cli.screen import can_ask, echo, note, require_yes, say
 from vnuma.domain.study.study import Study
@@ -203,8 +202,7 @@ def start(
         say(words, sys.stderr)
     prepared = prepare(asking)
     if ask and can_ask():
-        named = {called(name, plan): plan for name, plan in prepared.plans.items()}
-        _ask(asking.study, named, reached_by(where, targets))
+        _ask(asking.study, prepared.plans, reached_by(where, targets))
     created = create_run(opened, prepared)
     if create_only:
         _show_created(created.name, where)
@@ -226,7 +224,9 @@ def _asking(path: Path, inventory: Path | None, permit: Permit) -> StudyRequest:
 
 def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str) -> None:
     """Show what will change and continue only after a yes. Raises UsageError."""
-    say(summary(study, plans), sys.stderr)
+    from vnuma.cli.plan_text import called, summary  # loads numpy
+
+    say(summary(study, {called(name, plan): plan for name, plan in plans.items()}), sys.stderr)
     say(f"Uses     {reached}", sys.stderr)
     require_yes("Start?")
 

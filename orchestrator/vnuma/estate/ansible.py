@@ -22,7 +22,7 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 
 from vnuma.checks.facts import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.topology import Topology
-from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, NotShown, Unseen
+from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, NotShown, Unread, Unseen
 from vnuma.domain.vm.setting import AUTOMATIC, TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import (
@@ -503,7 +503,7 @@ def read_ansible(path: Path) -> Estate:
     if not found.vms and not found.unseen:
         raise InputError(f"{path} has nothing of vSphere to check: no task or variable makes a VM.", fix=HINT)
     told = [Unseen("vm", vm.name, why) for vm in found.vms.values() for why in vm.contradictions]
-    told += [Unseen("vm", vm.name, vm.unreadable) for vm in found.vms.values() if vm.unreadable]
+    told += [Unread("vm", vm.name, vm.unreadable) for vm in found.vms.values() if vm.unreadable]
     designs = [vm.designed() for vm in found.vms.values() if not vm.unreadable]
     unseen = [*found.unseen, *told, *ignored_keys(designs)]
     return estate_of_designs(path, "ansible", "Ansible", designs, unseen)
@@ -641,7 +641,7 @@ class _TaskVms:
             if any(mapping(task.get(key)).get("state") == "absent" for key in _MODULES):
                 return
             named = str(task.get("name") or f"line {line_of(task)}")[:80]
-            self.unseen.append(Unseen("vm", named, str(error)))
+            self.unseen.append(Unread("vm", named, str(error)))
 
     def _task(self, task: Mapping[str, Any], place: _Place) -> None:
         self.tasks += 1

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.checks.facts import DEFAULTS, EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm.estate import Estate, NotShown, Unseen
+from vnuma.domain.vm.estate import Estate, NotShown, Unread, Unseen
 from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import (
@@ -114,12 +114,12 @@ def _designed(name: str, address: str, config: Mapping[str, Any]) -> DesignedVm 
             settings[setting] = spec.unset
         elif spec.kind in TYPES and type(value) is not TYPES[spec.kind]:
             if setting in SIZE:
-                return Unseen("vm", name, f"{spec.path} is {str(value)[:20]!r}, not a number")
+                return Unread("vm", name, f"{spec.path} is {str(value)[:20]!r}, not a number")
             absent[setting] = f"{spec.path} is {str(value)[:20]!r}, which is not a valid value"
         else:
             settings[setting] = _value(spec.kind, value)
     if missing := sorted(SIZE - {"numCoresPerSocket"} - settings.keys()):
-        return Unseen("vm", name, f"the file does not show {' and '.join(missing)}")
+        return Unread("vm", name, f"the file does not show {' and '.join(missing)}")
     if hardware is None:
         absent[HARDWARE] = _LEFT_OUT
     keys = {str(one.get("key")): str(one.get("value")) for one in mappings(config.get("extraConfig"))}

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKind, Unseen
+from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKind, Unread, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_of_guest_id
 from vnuma.domain.vm.setting import Power, Settings, Value, ValueKind
@@ -122,7 +122,7 @@ def estate_of_designs(
         vm = one.facts(f"{kind}:{path.name}")
         why = next(implausible_vm(vm.facts), "")
         if why:
-            left.append(Unseen("vm", one.address, why))
+            left.append(Unread("vm", one.address, why))
         else:
             vms.append(vm)
             hosts |= {one.host.moid: one.host} if one.host else {}

@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 from vnuma.checks.facts import HARDWARE
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Declared, Estate, NotShown, Unseen
+from vnuma.domain.vm.estate import Declared, Estate, NotShown, Unread, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, is_governed
 from vnuma.errors import InputError, reading
 from vnuma.estate import design_vm
@@ -85,7 +85,7 @@ def _designed(
         if kind in _ALLOCATION and _attribute(item, "bound") not in _RANGE:
             found = _of_item(kind, item)
             if isinstance(found, str):
-                return Unseen("vm", name or address, found)
+                return Unread("vm", name or address, found)
             settings |= found
     if _number_of(settings, "memoryReservation") < _number_of(settings, "memoryMB"):
         # Locked to the maximum, the reservation is always all memory (VirtualMachineConfigSpec).

@@ -19,7 +19,7 @@ from vnuma.domain.topology.forecast import SQL_YEARS
 from vnuma.domain.topology.licence import missing_edition
 from vnuma.domain.topology.release import FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT, hardware_version_of
 from vnuma.domain.topology.vm_location import parse_host
-from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, NotShown, Unseen
+from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, NotShown, Unread, Unseen
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_called
 from vnuma.domain.vm.setting import Value
@@ -440,7 +440,7 @@ def estate_of_table(path: Path, sheet: Sheet, numbers: Sequence[int], *, has_lin
             designs.append(design)
             unseen += [Unseen("vm", name, f"{where}: {why}") for why in _unread(design)]
         except ContradictoryRow as wrong:
-            unseen.append(Unseen("vm", name, f"{where}: {wrong}"))
+            unseen.append(Unread("vm", name, f"{where}: {wrong}"))
     return design_vm.estate_of_designs(path, "table", "design table", designs, unseen)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from vnuma.checks.facts import HARDWARE
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Estate, NotShown, Unseen
+from vnuma.domain.vm.estate import Estate, NotShown, Unread, Unseen
 from vnuma.domain.vm.setting import VIRTUAL_NUMA, Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate import design_vm
@@ -98,7 +98,7 @@ def read_vmx(path: Path) -> Estate:
         )
     vm = designed(path.stem, keys)
     if why := _twice(entries):
-        vm = Unseen("vm", keys.get("displayname") or path.stem, f"{path.name} has {why}")
+        vm = Unread("vm", keys.get("displayname") or path.stem, f"{path.name} has {why}")
     if not isinstance(vm, Unseen):
         lines = text.splitlines()
         accepted = (
@@ -122,7 +122,7 @@ def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm | Unsee
         except ValueError:
             wrong = f"{key} is {text[:20]!r}, which is not a valid value"
             if setting in design_vm.SIZE:
-                return Unseen("vm", keys.get("displayname") or name, wrong)
+                return Unread("vm", keys.get("displayname") or name, wrong)
             settings.pop(setting, None)
             absent[setting] = wrong
     size = keys.get(_NODE_SIZE, "").strip()

@@ -109,6 +109,8 @@ class Prediction:
     alternatives: tuple[int, ...] = ()
     clients: tuple[int, ...] = ()
     """vCPUs of each NUMA client, the unit that ESXi places on one host node (PPD in vmware.log)."""
+    doubts: tuple[str, ...] = ()
+    """What lowers the confidence of a layout that would have a high one."""
 
     @property
     def vnuma_nodes(self) -> int:
@@ -443,8 +445,9 @@ def with_confidence(layout: Prediction, power_on: PowerOn, unseen: Collection[st
         return layout
     others = dict.fromkeys([*layout.alternatives, *(doubt.instead for doubt in doubts if doubt.instead)])
     others.pop(layout.vnuma_nodes, None)
-    because = "; ".join([layout.because, *(doubt.why for doubt in doubts)])
-    return replace(layout, confidence="low", because=because, alternatives=tuple(others))
+    why = tuple(doubt.why for doubt in doubts)
+    because = "; ".join([layout.because, *why])
+    return replace(layout, confidence="low", because=because, alternatives=tuple(others), doubts=why)
 
 
 def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:

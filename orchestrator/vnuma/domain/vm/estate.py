@@ -22,6 +22,10 @@ class Unseen:
     why: str
 
 
+class Unread(Unseen):
+    """A VM of a design that could not be read: nothing of it is checked."""
+
+
 class NotShown(str):
     """Why a setting is unknown: its source never shows it.
 

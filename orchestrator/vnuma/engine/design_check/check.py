@@ -20,7 +20,7 @@ from vnuma.collector import gc_paused
 from vnuma.domain.arm.desired_settings import desired_settings, vcpus_of
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import settings_after
-from vnuma.domain.vm.estate import Estate, EstateVm
+from vnuma.domain.vm.estate import Estate, EstateVm, Unread
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlFacts, WindowsFacts, windows_of_banner
 from vnuma.domain.vm.setting import Power, Settings
@@ -216,6 +216,7 @@ def run_check(estates: Sequence[Estate], asked: CheckRequest) -> CheckResult:
         rules=rules,
         vms=tuple(vms),
         unseen=tuple(item for estate in estates for item in estate.unseen),
+        unread=tuple(item.name for estate in estates for item in estate.unseen if isinstance(item, Unread)),
         waivers=(*notes, *_waiver_notes((*asked.waivers, *beside), asked.today, used)),
         simulated=next((estate.simulated for estate in estates if estate.simulated), None),
         left_out=len(others),

@@ -167,7 +167,8 @@ def _outlook(vm: Before, hosts: Sequence[HostFacts]) -> Outlook | None:
         hardware = vm.hardware_version or hardware_version_of(host.release.version)
         seen = predict(host_shape(host), vm.settings, hardware, vm.unknown)
         names.setdefault(seen.node_sizes, []).append(host.name)
-        doubts += [] if seen.confidence == "high" else [seen.because]
+        if seen.confidence == "low":
+            doubts += seen.doubts or (seen.because,)
     layouts = tuple(Layout(sizes, tuple(on)) for sizes, on in names.items())
     return Outlook(shape_of(vm.settings), layouts, "; ".join(dict.fromkeys(doubts)))
 

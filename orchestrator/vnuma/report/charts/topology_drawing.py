@@ -22,16 +22,21 @@ _ROW = 24
 
 
 def drawing(arm: ArmTopology, *, key: str) -> Figure:
-    """Rows of sockets, vNUMA nodes predicted and seen, and SQL Server's CPU nodes."""
+    """Rows of sockets, vNUMA nodes predicted and seen, and SQL Server's CPU nodes if the guest has one."""
     vcpus, shape = arm.vcpus, arm.shape
+    has_sql = bool(arm.sql_sizes) or not arm.seen
+    last = 5 if has_sql else 4
     sockets = (shape.cores_per_socket,) * shape.sockets if shape else ()
     rows = [
         ("sockets", (_boxes(sockets, vcpus, 0, "socket") or _unknown(0)) + _vcpus(vcpus)),
         ("predicted", _boxes(arm.predicted, vcpus, 1, "predicted") or _unknown(1)),
         ("vmware.log", _boxes(arm.logged_sizes, vcpus, 2, "logged") or _unknown(2, "not evaluated")),
-        ("guest saw", _boxes(arm.seen_sizes, vcpus, 3, "seen") or _unknown(3)),
-        ("SQL nodes", _boxes(arm.sql_sizes, vcpus, 4, "sql") or _unknown(4)),
-        ("on the host", _boxes(arm.physical_sizes, vcpus, 5, "physical") or _unknown(5, "not evaluated")),
+        ("guest saw", _boxes(arm.seen_sizes, vcpus, 3, "seen") or _unknown(3, _nodes(arm))),
+        *([("SQL nodes", _boxes(arm.sql_sizes, vcpus, 4, "sql") or _unknown(4))] if has_sql else []),
+        (
+            "on the host",
+            _boxes(arm.physical_sizes, vcpus, last, "physical") or _unknown(last, "not evaluated"),
+        ),
     ]
     texts = "".join(f'<text x="0" y="{_ROW * i + 15}">{name}</text>' for i, (name, _) in enumerate(rows))
     title = f"Topology of arm {arm.arm}"
@@ -42,14 +47,21 @@ def drawing(arm: ArmTopology, *, key: str) -> Figure:
     )
     words += (
         f"; vNUMA nodes predicted {arm.predicted_words}, by vmware.log {arm.log_words}, seen by the guest "
-        f"{arm.seen_words}; SQL CPU nodes {arm.sql_words}."
+        f"{arm.seen_words}"
     )
+    words += f"; SQL CPU nodes {arm.sql_words}." if has_sql else "."
     width, height = _LEFT + _SPAN + 2, _ROW * len(rows)
     svg = (
         f'<svg class="topology" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
         f"{texts}{''.join(boxes for _, boxes in rows)}</svg>"
     )
     return Figure(inline(svg, key, title, words), title, words)
+
+
+def _nodes(arm: ArmTopology) -> str:
+    """What a guest showed of its nodes where their sizes are not stored."""
+    (count, _), *others = arm.seen or ((0, 0),)
+    return counted(count, "node") if count and not others else arm.seen_words
 
 
 def _boxes(sizes: Sequence[int], vcpus: int, row: int, kind: str) -> str:

@@ -94,7 +94,9 @@ def undecided_words(result: CheckResult) -> str:
     names = first_names([vm.name for vm in result.undecided])
     number = f"{len(result.undecided):,} of {counted(len(result.vms), 'VM')}"
     why = Counter(
-        reason for vm in result.undecided for reason in {vm.not_evaluated[rule] for rule in vm.undecided}
+        reason
+        for vm in result.undecided
+        for reason in dict.fromkeys(vm.not_evaluated[rule] for rule in vm.undecided)
     )
     most_first = [f"{reason} ({count:,})" for reason, count in why.most_common()]
     return (

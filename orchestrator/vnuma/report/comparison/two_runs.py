@@ -386,7 +386,7 @@ def as_text(found: Comparison, condition: Condition | None, width: int = WIDTH) 
     for pair in found.pairs:
         sentences = _pair(found, pair, condition)
         parts.append("\n".join(filled(text, width, then=hanging) for text, hanging in sentences))
-    parts += [f"{run.run.name} is still going: its figures will change." for run in found.runs if run.partial]
+    parts += [f"{run.run.name} has not ended: its figures will change." for run in found.runs if run.partial]
     return "\n\n".join([*parts, filled(caution(found), width)]) + "\n"
 
 

@@ -365,7 +365,7 @@ def _passes(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
 def _progress(loaded: LoadedRun, analysis: Analysis) -> Iterator[Statement]:
     if loaded.partial:
         words = f"{progress_words(loaded)}; every figure on this page will change."
-        yield Statement("limits it", "The run is still going.", words)
+        yield Statement("limits it", "The run has not ended.", words)
     if analysis.ended_by:
         words = f"{capitalised(analysis.ended_by)}."
         if loaded.study.design.stop == "blocks":

@@ -146,7 +146,7 @@ def _heading(loaded: LoadedRun, width: int) -> str:
     if main and main.ended_by:
         lines.append(_wrap(f"Ended by its rule: {main.ended_by}.", "  ", width))
     if loaded.partial:
-        lines.append(f"The run is still going: {words.progress_words(loaded)}; figures will change.")
+        lines.append(f"The run has not ended (vnuma status): {words.progress_words(loaded)}.")
     elif str(loaded.run.state) != "finished":
         lines.append(f"Run {loaded.run.state}: {words.progress_words(loaded)}.")
     return "\n".join(lines)

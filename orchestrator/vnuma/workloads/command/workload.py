@@ -293,8 +293,8 @@ class _Programs:
             kind = MeasurementFailed if isinstance(why, BootedMeanwhile) else NoFigure
             failed = kind(
                 f"{settings.client or system.vm}: {kept['program']}: {why}.{last}",
-                fix="Run it there by hand; its output: vnuma results latest --format csv --table samples. If the "
-                "study is wrong, correct it and start a new run: a resumed one keeps the study as stored.",
+                fix="Run it there by hand; its output: vnuma results latest --format csv --table samples. "
+                "If the study is wrong, correct it and start a new run: a resumed one keeps the study.",
             )
             failed.execution = kept
             raise failed from None
