@@ -71,6 +71,24 @@ def test_how_a_gap_changes_with_size_is_found() -> None:
     assert last.points == pytest.approx(1.0, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("small", "large", "size", "gap"), [(0.95, 1.02, 500, 0.95), (1.02, 1.04, 2000, 1.04)]
+)
+def test_the_largest_gap_may_be_an_arm_that_is_faster(
+    small: float, large: float, size: int, gap: float
+) -> None:
+    """5% faster at one size outweighs 2% slower at another."""
+    study = usual_study(sd=0.0005).scale(
+        lambda s: (small if s.size == 500 else large) if s.label == "2x8" else 1.0
+    )
+
+    found = analysed(study).largest_gap("2x8")
+
+    assert found is not None
+    assert found[0] == size
+    assert found[1] == pytest.approx(gap, abs=0.01)
+
+
 def _loud() -> Study:
     ms = noisy_ms(8, 6, 0.002, EFFECTS)
     ms[:, 1] *= 1.02

@@ -164,6 +164,22 @@ def test_a_vm_that_needs_a_person_is_left_out_of_later_plays(site: Site) -> None
     assert launched(site, first, second) == [BOTH, B]
 
 
+def test_a_vm_that_an_earlier_run_gave_up_is_tried_in_every_play(site: Site) -> None:
+    """Its cause may be over, though the first play did not come to it."""
+    site.ends_cell("sql-a", reason="account_refused")
+
+    def first() -> Played:
+        site.ends_cell("sql-b")
+        return BROKEN
+
+    def second() -> Played:
+        site.ends_cell(*BOTH)
+        site.restored(*BOTH)
+        return OK
+
+    assert launched(site, first, second) == [BOTH, BOTH]
+
+
 def test_a_store_that_takes_no_writes_ends_the_run(site: Site) -> None:
     """A step could not store what it did: its error is the run's."""
     full = StoreUnwritable("full", fix="df -h")
