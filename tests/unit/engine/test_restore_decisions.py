@@ -134,6 +134,22 @@ def test_a_vm_is_not_restored_twice_for_its_programs_part(
         assert restore._restored_before(context, choice) is None
 
 
+@pytest.mark.parametrize(("lease", "power"), [(None, ON), ("another run's", None)])
+def test_a_vm_that_was_marked_since_its_restore_is_restored_again(
+    store: Store, away: Leased, monkeypatch: pytest.MonkeyPatch, lease: str | None, power: Power | None
+) -> None:
+    """Without a mark nobody has begun with it, and its earlier restore holds."""
+    context = context_of(store, away)
+    with store.write() as connection:
+        noted = {"settings": 4, "after": restore._last_attempt(context)}
+        facts.add_vm_facts(connection, away.vm.id, "vm_restored", {"vm": noted})
+    monkeypatch.setattr(restore, "facts_now", lambda *_given: replace(vm_of(), lease=lease))
+
+    found = restore._restored_before(context, "refuse")
+
+    assert (found.power if found else None) is power
+
+
 @pytest.mark.parametrize(
     ("workload", "fact", "shaped", "vm_only", "may_have"),
     [

@@ -13,6 +13,7 @@ from vnuma.domain.study.study import AllowedHours
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
+from vnuma.engine.actions import steps
 from vnuma.engine.lease.attempt import attempt_of, step
 from vnuma.engine.lease.supervision import (
     claim_supervision,
@@ -164,6 +165,24 @@ def test_a_play_by_hand_that_cannot_restore_leaves_the_run_to_a_person(
 
     assert stored_run(store, leased).state is state
     assert lease_token(context_of(store, leased)) == leased.token
+
+
+def test_a_play_that_lost_its_lease_drops_no_database(
+    store: Store, leased: Leased, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run has the VM by now: neither its database nor the VM is touched."""
+    context, touched = context_of(store, leased), list[str]()
+    with store.write() as connection:
+        leases.raise_token(connection, leased.vm.vm_key, leased.run.id, "somebody")
+    monkeypatch.setattr(steps, "supervisor_token", lambda _name: leased.token)
+    monkeypatch.setattr(steps, "open_context", lambda *_given: context)
+    for name in ("drop_planned", "drop_after_run", "restore_target"):
+        monkeypatch.setattr(steps, name, lambda *_given, name=name: touched.append(name))
+
+    with pytest.raises(LeaseLost):
+        steps.restore(leased.run.name, context.target, "refuse", "always")
+
+    assert touched == []
 
 
 def test_a_play_by_hand_settles_the_run_with_its_last_vm(store: Store) -> None:
