@@ -40,7 +40,7 @@ def main() -> None:
 
 def _campaign(chooser: Chooser, asked: argparse.Namespace, deadline: float, tally: Tally) -> None:
     with tempfile.TemporaryDirectory(prefix="vnuma-soak-") as home, ExitStack() as after:
-        ground = Ground(lab.ready_program(), Path(home), f"run {tally.runs + 1}", tally)
+        ground = Ground(lab.ready_program(), Path(home), f"run {tally.runs + 1}", tally, asked.programs)
         after.callback(ground.close)
         os.environ["VNUMA_HOME"] = str(ground.home)
         campaign = Campaign(ground, asked.seed + tally.runs)
@@ -67,6 +67,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5, help="how long points are struck")
     parser.add_argument("--points", type=int, default=10_000, help="or how many, whichever comes first")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--programs", action="store_true", help="strike a study of programs on a client")
     parser.add_argument("--keep", type=Path, help="folder for store and logs of a campaign that went wrong")
     parser.add_argument(
         "--strike", nargs="+", type=Strike, default=list(Strike), help=f"only these: {', '.join(Strike)}"

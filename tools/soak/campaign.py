@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import time
@@ -9,12 +10,13 @@ from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
 from threading import Event, Thread
 
-from tests.support.site import write_inventory, write_study
+from tests.support.site import write_inventory, write_machines, write_study
 from tools.bench.processes import descendants
 from tools.soak.faults import CODES, FaultTarget, fault
 from tools.soak.ground import (
     ITERATIONS,
     PATIENCE_S,
+    PROGRAMS,
     RUN,
     STUDY,
     VMS,
@@ -45,12 +47,17 @@ class Campaign:
         self._dice = random.Random(seed)
         ports = {name: relay.port for name, relay in ground.sql_relays.items()}
         self._inventory = write_inventory(ground.home, ground.lab, sql_ports=ports, **ground.proxy.vcenter)
+        if ground.programs:
+            hosts = json.loads(self._inventory.read_text("utf-8"))
+            hosts["all"] |= json.loads(write_machines(ground.folder, ground.lab).read_text("utf-8"))["all"]
+            self._inventory.write_text(json.dumps(hosts), "utf-8")
         self._begun = 0.0
         self._ended = Event()
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
         design = {"blocks": 2, "iterations": ITERATIONS, "seed": seed}
-        self._study = write_study(ground.folder, vms=list(VMS), design=design, **STUDY)
+        about = PROGRAMS if ground.programs else STUDY
+        self._study = write_study(ground.folder, vms=list(VMS), design=design, **about)
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
         """Strike that often, or until all cells are valid or time is over; then finish. Raises Stuck."""

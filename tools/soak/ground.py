@@ -19,6 +19,7 @@ from typing import Any
 from tests.support.lab import LabHandle, start_lab
 from tests.support.looking import settings_of
 from tests.support.proxy import Proxy, proxy_before
+from tests.support.site import ask_machine
 from tests.support.sql_relay import SqlRelay, sql_relay
 from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
@@ -44,6 +45,21 @@ STUDY: dict[str, Any] = {
     "power": {"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": SHUTDOWN_S},
     "workload": {"sizes": [40]},
 }
+PROGRAMS: dict[str, Any] = {
+    **STUDY,
+    "all_arms": {"affinity": "physical_cores", "memory_reservation": "locked"},
+    "workload": {
+        "name": "command",
+        "client": "driver",
+        "guest": "sql_server",
+        "study_setup": ["echo made >/var/tmp/bench"],
+        "run": "sleep 0.2; echo tps = 5",
+        "figure": {"name": "transactions", "unit": "1/s", "better": "higher", "regex": "^tps = (.+)"},
+        "study_teardown": ["rm -f /var/tmp/bench"],
+    },
+}
+"""A study whose programs run on a client, where a restore removes what they made."""
+
 _FAST = {"tools_seconds": 0.06, "sql_seconds": 0.04, "shutdown_seconds": 0.04, "task_seconds": 0.02}
 
 
@@ -69,13 +85,14 @@ def mounted(folder: Path) -> bool:
 class Ground:
     """A lab with one host per VM, proxies for its vCenter and SQL Servers, and a home on its own disk.
 
-    `seen` are the samples at the last check.
+    `programs`: there is a client too, for the study PROGRAMS. `seen` are the samples at the last check.
     """
 
     program: Path
     folder: Path
     name: str
     tally: Tally
+    programs: bool = False
     seen: Counter[Key] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -88,6 +105,8 @@ class Ground:
         hosts = [{"name": f"esx-{name}", **host} for name in VMS]
         machines = [{"name": n, "host": f"esx-{n}", "memory_gb": 32, "around": guest} for n in VMS]
         scenario = {"hosts": hosts, "vms": machines, "boot": _FAST}
+        if self.programs:
+            scenario |= {"name": "loaded", "machines": [{"name": "driver"}]}
         self.lab: LabHandle = start_lab(self.program, self.folder / "lab", scenario, {})
         self._after.callback(self.lab.stop)
         self.proxy: Proxy = self._after.enter_context(proxy_before(self.lab, self.folder))
@@ -107,6 +126,10 @@ class Ground:
         after = settings_of(self.lab, VMS)
         return {name: now for name, now in after.items() if now != self.before[name]}
 
+    def made(self) -> bool:
+        """Whether the study's programs have left something on the client."""
+        return self.programs and bool(ask_machine(self.lab, "cat /var/tmp/bench 2>/dev/null || true"))
+
     def check_code(
         self, code: int | None, allowed: frozenset[int], words: str, away_with: frozenset[int] = AWAY
     ) -> None:
@@ -118,6 +141,8 @@ class Ground:
         if code not in (away_with if away else allowed):
             words = f"VMs are {away}" if away else "every VM is as it was"
             self.tally.codes.append(f"{where}ended with {code}, and {words}")
+        if code in (0, 6, 130) and self.made():
+            self.tally.altered.append(f"{where}ended with {code}, and left its file on the client")
         for name, now in away.items():
             if now["power"] != self.before[name]["power"] and away_with <= AWAY:
                 self.tally.off.append(f"{where}{name} is {now['power']}")
