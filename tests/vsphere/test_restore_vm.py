@@ -101,7 +101,7 @@ def left(lab: LabFactory, login: Login, tmp_path: Path, request: pytest.FixtureR
 
 
 def test_settings_and_mark_of_a_vm_that_was_off_are_restored(left: Left) -> None:
-    """It stays off; what was changed is told as its net effect."""
+    """It stays off; the result lists the net changes."""
     left.set(numCoresPerSocket=16)
     left.mark(OURS)
 

@@ -170,7 +170,7 @@ def test_a_play_by_hand_that_cannot_restore_leaves_the_run_to_a_person(
 def test_a_play_that_lost_its_lease_drops_no_database(
     store: Store, leased: Leased, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another run has the VM by now: neither its database nor the VM is touched."""
+    """Another process has the VM by now: neither its database nor the VM is touched."""
     context, touched = context_of(store, leased), list[str]()
     with store.write() as connection:
         leases.raise_token(connection, leased.vm.vm_key, leased.run.id, "somebody")

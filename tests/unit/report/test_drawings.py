@@ -54,6 +54,19 @@ def test_each_row_has_a_box_for_each_part() -> None:
     assert [len(boxes(svg, kind)) for kind in kinds] == [2, 16, 2, 2, 2, 2, 2]
 
 
+def test_a_guest_without_sql_server_has_no_row_for_its_nodes() -> None:
+    """What its shell showed is written; each row is at its own height."""
+    shown = drawing(replace(ARM, seen_sizes=(), sql_sizes=()), key="k")
+    svg = str(shown.svg)
+    texts = re.findall(r'<text[^>]* y="(\d+)">([^<]+)</text>', svg)
+
+    assert [text for _, text in texts if text.startswith("SQL")] == []
+    assert dict(map(reversed, texts))["2 nodes"] == dict(map(reversed, texts))["guest saw"]
+    (top,) = set(re.findall(r'<rect class="physical" x="[\d.]+" y="([\d.]+)"', svg))
+    assert int(dict(map(reversed, texts))["on the host"]) - float(top) == 13
+    assert "SQL" not in str(shown)
+
+
 def test_uneven_nodes_are_drawn_to_scale() -> None:
     """A node of 12 vCPUs is about three times as wide as one of 4."""
     svg = str(drawing(replace(ARM, seen_sizes=(12, 4)), key="k").svg)
