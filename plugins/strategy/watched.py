@@ -38,7 +38,7 @@ LOOK_S = 0.02
 """Seconds between two checks for results while there are none."""
 
 END_S = 5.0
-"""Time limit for closing the queue of results after a worker has died."""
+"""Time limit for closing the queue of results after a worker has died, and for workers to end when asked."""
 
 _PR_SET_PDEATHSIG = 1
 """Of include/uapi/linux/prctl.h."""
@@ -99,6 +99,22 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
         self._begun = [worker for worker in self._begun if worker.poll() != 0]
         return any(worker.returncode for worker in self._begun)
 
+    def _end_workers(self) -> None:
+        """End the workers whose results nobody will read, with what they have started.
+
+        Ansible asks them once. One that has just begun still has its parent's signal handler, whose failure
+        nobody sees, and goes on; Ansible would wait for it before it exits.
+        """
+        until = time.monotonic() + END_S
+        while working := [worker for worker in self._begun if worker.poll() is None]:
+            number = signal.SIGTERM if time.monotonic() < until else signal.SIGKILL
+            for worker in working:
+                try:
+                    os.killpg(worker.pid, number)
+                except ProcessLookupError:  # it has not got as far as to lead a group
+                    os.kill(worker.pid, number)
+            time.sleep(LOOK_S)
+
     def cleanup(self) -> None:
         """End the collection of results without waiting forever for a dead worker's.
 
@@ -106,6 +122,8 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
         there. After an interrupt it may die during this call. If nobody collects any more, the queue may be
         full. Raises errors of ending the collection.
         """
+        if self._pending_results:
+            self._end_workers()
         failed: list[BaseException] = []
 
         def end() -> None:

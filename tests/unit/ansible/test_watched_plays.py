@@ -29,6 +29,20 @@ class CallbackModule(CallbackBase):
 """
 """The play pauses between announcing a task and starting it."""
 
+STAY = """
+import pathlib, signal, time
+
+def stay(mark):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    pathlib.Path(mark).touch()
+    time.sleep(10_000)
+
+class FilterModule:
+    def filters(self):
+        return {"stay": stay}
+"""
+"""A worker that ignores SIGTERM, as one does that has not set up its handling of signals when it comes."""
+
 
 def write_play(folder: Path, tasks: Sequence[Mapping[str, Any]], hosts: str = "a,") -> list[str]:
     """The command that plays these tasks on some hosts."""
@@ -133,6 +147,25 @@ def test_a_killed_worker_whose_place_is_taken_ends_the_play(tmp_path: Path) -> N
             playing.terminate()  # and its workers with it
 
     assert playing.returncode != 0
+
+
+def test_a_worker_that_takes_no_notice_of_its_end_does_not_keep_the_play(tmp_path: Path) -> None:
+    """Ansible asks it once to end, and then waits for it."""
+    plugins = tmp_path / "filter_plugins"
+    plugins.mkdir()
+    (plugins / "stay.py").write_text(STAY, encoding="utf-8")
+    killed = "until [ -e stays ]; do sleep 0.01; done; kill -9 $PPID"
+    tasks = [say(f"{{{{ {shell(killed)[3:-3]} if inventory_hostname == 'a' else 'stays' | stay }}}}")]
+
+    status = subprocess.run(
+        write_play(tmp_path, tasks, "a,b,"),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+    assert status.returncode != 0
 
 
 def test_a_killed_play_leaves_no_worker_that_waits_for_room(tmp_path: Path) -> None:
