@@ -39,6 +39,7 @@ if sys.argv[1] == "before":
 collecting = threading.Thread(target=results.get, daemon=True)
 collecting.start()
 strategy = object.__new__(kind)
+strategy._pending_results = 0
 strategy._begun = [types.SimpleNamespace(poll=dead, returncode=None)]
 strategy._active_connections, strategy._final_q, strategy._results_thread = {}, results, collecting
 strategy.cleanup()

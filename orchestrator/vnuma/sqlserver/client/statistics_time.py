@@ -143,7 +143,8 @@ def timed(
         raise MeasurementFailed(f"{where(connection)}: the timed statement ended with error {error_number}.")
     rows = _rows(outcome, row_count, statement.rows_from, statement.expected_rows)
     executions, parses = parse_messages(outcome.messages)
-    execution = _last(executions) if statement.times == "procedure" else _only(executions)
+    several = statement.times == "procedure" and statement.statements == "any"
+    execution = _last(executions) if several else _only(executions)
     return Timing(
         cpu_ms=execution.cpu_ms,
         elapsed_ms=execution.elapsed_ms,
