@@ -168,19 +168,21 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
     """Before anything runs."""
     inventory = tmp_path / "hosts.yml"
     local = {"ansible_connection": "local"}
-    hosts = {"localhost": local, "driver": local, "windows": {"ansible_host": "127.0.0.1", "ansible_port": 1}}
+    hosts = {"guest": local, "driver": local, "windows": {"ansible_host": "127.0.0.1", "ansible_port": 1}}
     inventory.write_text(json.dumps({"all": {"hosts": hosts}}), "utf-8")
     ours = {"run": ["no-such-bench"], "files": ["/no/such/file"]}
 
-    missing = vnuma("plan", study(tmp_path, ours), "-i", inventory, "--format", "json")
+    missing = vnuma("plan", study(tmp_path, ours, vm="guest"), "-i", inventory, "--format", "json")
     loaded = {"run": ["true"], "client": "driver"}
-    client = vnuma("plan", study(tmp_path, loaded), "-i", inventory, "--format", "json")
+    client = vnuma("plan", study(tmp_path, loaded, vm="guest"), "-i", inventory, "--format", "json")
     guest = vnuma("plan", study(tmp_path, loaded, vm="windows"), "-i", inventory)
     unknown = vnuma("plan", study(tmp_path, {**loaded, "client": "drivre"}), "-i", inventory)
+    unnamed = vnuma("plan", study(tmp_path, {**loaded, "client": "localhost"}), "-i", inventory)
 
     assert missing.code == client.code == 5
     assert guest.code == 4
     assert (unknown.code, "Did you mean driver?" in unknown.text) == (3, True)
+    assert (unnamed.code, "localhost: {ansible_connection: local}" in unnamed.text) == (3, True)
     found = [
         [one["id"] for one in json.loads(planned.out)["vms"][0]["findings"] if one["severity"] == "block"]
         for planned in (missing, client)

@@ -46,7 +46,7 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
 
 def _target_in(hosts: Mapping[str, HostVariables], inventory: Path, name: str) -> Target:
     _require_host(
-        hosts,
+        {LOCAL, *hosts},
         name,
         f"{inventory} has no host named {name} (it has: {', '.join(sorted(hosts)) or 'none'}).",
         "Add it there, or choose another inventory: --inventory PATH",
@@ -55,7 +55,7 @@ def _target_in(hosts: Mapping[str, HostVariables], inventory: Path, name: str) -
 
 
 def _require_host(known: Collection[str], name: str, what: str, fix: str) -> None:
-    if name not in known and name != LOCAL:
+    if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         raise InputError(what, fix=f"Did you mean {close[0]}?" if close else fix)
 
@@ -191,17 +191,20 @@ def client_named(inventory: Path, name: str | None) -> Client:
 
     Raises InputError for an unknown host, or one that Ansible reaches neither locally nor by SSH.
     """
-    if name is None:
+    hosts = read_variables(inventory) if name else {}
+    if name is None or (name == LOCAL and name not in hosts):
         return HERE
     require_client(inventory, name)
-    variables = read_variables(inventory).get(name)
-    return HERE if variables is None else client_from(name, variables)
+    return client_from(name, hosts[name])
 
 
 def require_client(inventory: Path, name: str) -> None:
     """Raise InputError for a `workload.client` that the inventory does not have."""
     what = f"{inventory} has no host {name}; workload.client names it."
-    _require_host(read_variables(inventory), name, what, "Add it with ansible_host, without vnuma_vcenter.")
+    fix = "Add it with ansible_host, without vnuma_vcenter."
+    if name == LOCAL:
+        fix = "Add localhost: {ansible_connection: local}; if vnuma runs there, name another machine (P29)."
+    _require_host(read_variables(inventory), name, what, fix)
 
 
 def client_from(name: str, variables: Mapping[str, object]) -> Client:
