@@ -56,6 +56,33 @@ def test_an_unknown_run_is_an_input_error(store: Store, ref: str) -> None:
         facts.add_vm_facts(conn, 99, "host", {"bios": "1"})
 
 
+@pytest.mark.parametrize(
+    ("state", "text", "imported", "found"),
+    [
+        (RunState.RUNNING, "blocks: 2\n", False, True),
+        (RunState.STOPPED, "blocks: 2\n", False, True),
+        (RunState.FINISHED, "blocks: 2\n", False, False),
+        (RunState.STOPPED, "blocks: 3\n", False, False),
+        (RunState.STOPPED, "blocks: 2\n", True, False),
+    ],
+)
+def test_only_the_latest_run_of_a_study_can_be_its_unfinished_one(
+    store: Store, state: RunState, text: str, imported: bool, found: bool
+) -> None:
+    """Of the same text, made here; a stopped run before a finished one is history."""
+    with store.write() as conn:
+        study = runs.save_study(conn, "quick", "blocks: 2\n")
+        first, second = (runs.create_run(conn, study, seed=1) for _ in range(2))
+        runs.set_run_state(conn, first.id, RunState.FINISHED if imported else RunState.STOPPED)
+        runs.set_run_state(conn, second.id, state)
+        if imported:
+            facts.add_run_facts(conn, second.id, runs.IMPORTED, {"file": "a.zip"})
+
+        left = runs.unfinished(conn, "quick", text)
+
+    assert (left and left.name) == (second.name if found else None)
+
+
 def test_everything_said_about_a_run_is_read_back(store: Store) -> None:
     """Seed, driver, scenario and inventory come back as they were given."""
     with store.write() as conn:

@@ -20,6 +20,7 @@ from vnuma.engine.access.inventory import of_site, study_targets
 from vnuma.engine.access.places import store_url
 from vnuma.engine.audit.log import note_of_run
 from vnuma.engine.lease.hours import refuse_if_closed
+from vnuma.engine.lease.supervision import is_worked_on
 from vnuma.engine.notify import Notifier, ready_channels
 from vnuma.engine.preflight.findings import Permit
 from vnuma.engine.preflight.plan import TargetPlan
@@ -42,6 +43,7 @@ from vnuma.errors import StoreError, UsageError, VnumaError, from_os_error
 from vnuma.store.open import Store, open_store
 from vnuma.store.place import parse_place
 from vnuma.store.rows import Run, RunState
+from vnuma.store.runs import unfinished
 from vnuma.store.tables import utc_now
 
 
@@ -200,6 +202,7 @@ def start(
     here = of_site(targets, None)
     for words in restore_after_death(opened, here, where):
         say(words, sys.stderr)
+    _show_unfinished(opened, asking)
     prepared = prepare(asking)
     if ask and can_ask():
         _ask(asking.study, prepared.plans, reached_by(where, targets))
@@ -220,6 +223,14 @@ def _asking(path: Path, inventory: Path | None, permit: Permit) -> StudyRequest:
     study, text = read_study(path)
     where = inventory_of(inventory, study.vms)
     return StudyRequest(study, text, study_targets(where, study), permit, where)
+
+
+def _show_unfinished(store: Store, asking: StudyRequest) -> None:
+    """Name a run of the same study that was killed or stopped: this one starts anew."""
+    with store.read() as connection:
+        run = unfinished(connection, asking.study.name, asking.text)
+        if run and not is_worked_on(connection, run):
+            note(f"Found     {run.name} has not finished. To continue it: vnuma run --resume {run.name}")
 
 
 def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str) -> None:

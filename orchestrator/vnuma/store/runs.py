@@ -130,6 +130,14 @@ def measuring_runs(conn: Connection) -> tuple[Run, ...]:
     return all_of(conn, Run, query)
 
 
+def unfinished(conn: Connection, name: str, yaml: str) -> Run | None:
+    """The latest run of this study, with this text, made here, if it can be continued; else None."""
+    own = (_run.study_name == name) & (_study.yaml == yaml) & _run.id.not_in(imported_ids())
+    last = select(tables.run).join(tables.study).where(own).order_by(_run.id.desc()).limit(1)
+    run = one_of(conn, Run, last)
+    return None if run is None or run.state in (RunState.FINISHED, RunState.FAILED) else run
+
+
 def set_run_state(conn: Connection, run_id: int, state: RunState) -> None:
     """Set a run's state. Ended and conflicting runs get a finish time; a resumed one loses it."""
     working = state in (RunState.PLANNED, RunState.RUNNING, RunState.STOPPING)

@@ -18,7 +18,7 @@ from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
 from vnuma.engine.run.progress import Away, Progress, line_of, overview, progress_of, restoring
 from vnuma.errors import ShutdownTimeout, VCenterUnreachable
-from vnuma.store import attempts, runs
+from vnuma.store import attempts, leases, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Claim, Outcome, StopRequest
 
@@ -83,6 +83,20 @@ def test_only_a_request_that_is_repeated_counts_as_a_retry(going: Going) -> None
     report_retry(going.store, vm, RESTORING, patience)(1, VCenterUnreachable("It is away."), 1.0)
 
     assert going.seen().retries == 1
+
+
+def test_a_resumed_run_does_not_show_the_restore_before_it(going: Going) -> None:
+    """The words of a wait are shown while its restore has the VM's lease."""
+    vm, steps = going.leased.vm, []
+    for taken in range(2):
+        if taken:
+            with going.store.write() as connection:
+                leases.take_lease(connection, vm.vm_key, going.leased.run.id, "ops@ctl1")
+        else:
+            report_wait(going.store, vm, RESTORING, lambda _: None)("powering it on")
+        steps.append(going.seen().vms[0].step)
+
+    assert steps == [f"{RESTORING}: powering it on", None]
 
 
 End = tuple[Outcome, str]

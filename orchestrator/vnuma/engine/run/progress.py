@@ -24,7 +24,7 @@ from vnuma.store import attempts, facts, leases, runs
 from vnuma.store.cells import busy_hosts, cells_of_run, unrestored, used_up_cells
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.place import parse_place
-from vnuma.store.rows import AttemptLine, Cell, CellState, Outcome, Run, RunState, Site, Vm
+from vnuma.store.rows import AttemptLine, Cell, CellState, Fact, Outcome, Run, RunState, Site, Vm
 from vnuma.store.runs import at_site
 from vnuma.store.sites import sites_of_run
 from vnuma.store.tables import utc_now
@@ -228,7 +228,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
             asked=run.stop_requested is not None,
         )
         idle = not (seen.at_baseline or seen.step)
-        why = retried_now(last_retry.get(vm.id), RESTORING) if idle else None
+        why = _restore_waits(connection, vm, last_retry.get(vm.id)) if idle else None
         rows.append(restoring(seen, why) if why else seen)
     kept = (cell.block for cell in planned if cell.state != "skipped")
     return Progress(
@@ -240,6 +240,13 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         retries=sum(map(is_repeated, retries)),
         sites=sites,
     )
+
+
+def _restore_waits(connection: Connection, vm: Vm, last: Fact | None) -> str | None:
+    """Why its restore is retried or waits; None once another process has its lease, as of a resumed run."""
+    why = retried_now(last, RESTORING)
+    lease = leases.get_lease(connection, vm.vm_key) if why else None
+    return why if last and lease and last.at >= lease.taken_at else None
 
 
 def _by_vm(rows: Iterable[_OfVm]) -> defaultdict[int, list[_OfVm]]:
