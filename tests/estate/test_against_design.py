@@ -90,6 +90,19 @@ def test_vms_of_one_side_and_of_doubtful_names_are_distinguished() -> None:
     assert some.only_design == ()
 
 
+def test_a_vm_that_was_renamed_is_found_by_its_identity() -> None:
+    """Not the one that has its former name now."""
+    eight, four = *estate_of("sql-a", numCoresPerSocket=8).vms, *estate_of("sql-b", numCoresPerSocket=4).vms
+    here = estate_of()
+    renamed = [
+        replace(vm, facts=replace(vm.facts, name=name)) for vm, name in ((eight, "sql-b"), (four, "sql-a"))
+    ]
+
+    found = compared(replace(here, vms=(eight, four)), replace(here, vms=tuple(renamed)))
+
+    assert (found.compared, found.vms) == (2, ())
+
+
 def test_what_a_design_leaves_open_is_not_compared(tmp_path: Path) -> None:
     """A Terraform plan of a template's clone says nothing of keys and affinity: the reason is shown."""
     file = written(tmp_path, plan(resource(name="sql-a", clone=[{"template_uuid": "x"}])))

@@ -175,6 +175,13 @@ def test_only_one_row_with_a_whole_number_proves_rows(
         timed(study, Statement(statement, rows_from="result"), 10)
 
 
+def test_rows_are_proven_by_the_first_result(study: pyodbc.Connection) -> None:
+    """Whatever a call returns after it."""
+    timing = timed(study, Statement("SELECT 3 AS n; SELECT 4 AS n", 3, "result", times="procedure"), 10)
+
+    assert timing.rows == 3
+
+
 def test_the_last_of_several_statements_does_not_pass_for_the_whole_call(study: pyodbc.Connection) -> None:
     """A cross join, and then a trifle: the trifle's time is not what the batch took."""
     batch = f"{cross_join(100, 'client').sql}; SELECT 1 AS one"

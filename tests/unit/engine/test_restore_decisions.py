@@ -183,6 +183,15 @@ class ThisMachine:
         return Output(done.returncode, done.stdout, done.stderr)
 
 
+def test_a_server_that_nothing_proves_is_not_the_vms(store: Store, away: Leased) -> None:
+    """No boot of the run proved it, and it does not answer: none of its settings is restored."""
+    sql = {"host": "127.0.0.1", "port": free_port(), "user": "u", "password": {"env": "HOME"}}
+    target = target_away("sql16").model_copy(update={"sql": SqlTarget.model_validate(sql)})
+    source = restore.source_in_store(context_of(store, away, target=target), "refuse")
+
+    assert not source.proves(None, None)  # type: ignore[arg-type]  # nobody asks vCenter
+
+
 @pytest.mark.parametrize(
     ("workload", "power", "raised"),
     [(HELD, ON, WrongServer), (QUERIES, ON, SqlTimeout), (QUERIES, OFF, None)],
