@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from textwrap import indent
 
 from vnuma.analysis import planning
 from vnuma.analysis.planning import Leaving
@@ -104,7 +105,7 @@ def _changed(study: Study, name: str, plan: TargetPlan) -> list[str]:
     return [
         f"{name}{clone} on {plan.host_name}: {cycles}",
         f"  changes {', '.join(changes) or 'nothing'}",
-        *(f"  {sentence}" for sentence in study.workload.steps()),
+        *(line for step in study.workload.steps() for line in indent(step, "  ").splitlines()),
     ]
 
 
@@ -146,7 +147,7 @@ def _guest_lines(study: Study, plan: TargetPlan, guest: LinuxFacts) -> Iterator[
 def _programs(study: Study) -> Iterator[str]:
     """What the workload does there, or on its client."""
     yield f"Runs     {study.workload.summary()}"
-    yield from (f"         {sentence}" for sentence in study.workload.steps())
+    yield from (indent(step, " " * 9) for step in study.workload.steps())
 
 
 def _shape_lines(study: Study, plan: ShapePlan, boots: int) -> Iterator[str]:

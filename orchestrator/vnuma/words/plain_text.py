@@ -47,6 +47,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural(noun)}"
 
 
+def first_line(text: str) -> str:
+    """The text's first line, with dots in place of more."""
+    first, more, _ = text.partition("\n")
+    return f"{first} ..." if more else first
+
+
 def gigabytes(megabytes: float) -> str:
     """Memory with at most one decimal, since more would not be true: 64 GB, 226.5 GB, 512 MB."""
     if 0 < megabytes < 1024:

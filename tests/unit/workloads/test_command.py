@@ -567,6 +567,19 @@ def test_a_plan_shows_every_program_that_will_run() -> None:
     ]
 
 
+@pytest.mark.parametrize(("lines", "kept"), [(1, 1), (20, 20), (21, 21), (30, 21)])
+def test_a_plan_shows_a_script_whole_up_to_a_limit(lines: int, kept: int) -> None:
+    """Its first line beside when it runs, the others indented below; the last says how many are left out."""
+    script = "\n".join(f"echo {number}" for number in range(lines))
+
+    _, step = COMMAND.model_copy(update={"run": script}).steps()
+    first, *more = step.splitlines()
+
+    assert (first, len(more)) == ("On each boot: echo 0", kept - 1)
+    assert more[:19] == [f"  echo {number}" for number in range(1, min(lines, 20))]
+    assert [line for line in more[19:] if str(lines - 20) not in line] == []
+
+
 def test_variables_are_replaced_and_other_braces_stay() -> None:
     """In arguments and in scripts."""
     own = COMMAND.model_copy(update={"variables": {"db": "x y"}})

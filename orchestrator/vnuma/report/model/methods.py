@@ -17,7 +17,7 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, direction, named
 from vnuma.store.rows import CellState, Outcome, Vm
 from vnuma.words.percent import percent_text
-from vnuma.words.plain_text import counted, listed
+from vnuma.words.plain_text import counted, first_line, listed
 from vnuma.words.provenance import measured_on
 
 _FORMS = {
@@ -107,7 +107,7 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         f"A cell ran {_ran(study)}{_maxdop(study)}, with "
         f"{counted(design.warmups, 'discarded warm-up')} and {counted(design.iterations, 'timed iteration')}"
         f"{_clocked(analysis)}",
-        *loaded.study.workload.steps(),
+        *map(first_line, study.workload.steps()),
         *guest_notes(loaded, vm),
         _controls_text(loaded, analysis),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "

@@ -25,6 +25,7 @@ from vnuma.domain.workloads.settings import (
     WorkloadContext,
     WorkloadSettings,
 )
+from vnuma.words.plain_text import counted, first_line
 from vnuma.words.validation import Strict
 
 UNIT = "unit"
@@ -343,7 +344,7 @@ class Command(WorkloadSettings):
             ("At restore", self.study_teardown),
         ):
             for program in programs:
-                yield f"{title}: {shown(program)}"
+                yield f"{title}: {whole(program)}"
 
     def summary(self) -> str:
         """The text in a plan."""
@@ -374,10 +375,19 @@ class Command(WorkloadSettings):
 
 def shown(program: Program) -> str:
     """A program in a sentence: its command line, or its script's first line."""
-    if isinstance(program, tuple):
-        return shlex.join(program)
-    first, *more = program.strip().splitlines()
-    return f"{first} ..." if more else first
+    return shlex.join(program) if isinstance(program, tuple) else first_line(program.strip())
+
+
+_LINES = 20
+"""Most lines of a script that a plan shows."""
+
+
+def whole(program: Program) -> str:
+    """A program in a plan: its command line, or its script, whose lines follow the first indented."""
+    lines = (shlex.join(program) if isinstance(program, tuple) else program.strip()).splitlines()
+    more = len(lines) - _LINES
+    rest = [f"... {counted(more, 'more line')}"] if more > 0 else []
+    return "\n  ".join([*lines[:_LINES], *rest])
 
 
 def _looked_for(program: Program) -> str | None:
