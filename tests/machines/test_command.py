@@ -15,6 +15,7 @@ from tests.conftest import LabFactory
 from tests.machines.on_guest import SHAPED, figures, nodes_of
 from tests.support.cli import vnuma
 from tests.support.looking import change_by_hand, settings_now
+from tests.support.playbook import play
 from tests.support.postgresql import Cluster, database_of
 from tests.support.site import ask_machine, write_inventory, write_machines
 from vnuma.engine.access.places import store_url
@@ -188,6 +189,31 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
         for planned in (missing, client)
     ]
     assert found == [["P29"] * 2, ["P29"]]  # a file and a program; a client that is all three machines
+
+
+@pytest.mark.parametrize("shaped", [False, True])
+def test_check_mode_shows_the_programs(tmp_path: Path, lab: LabFactory, shaped: bool) -> None:
+    """Those of the next cell, as the plan does, with and without a VM around the guest."""
+    inventory = write_machines(tmp_path, lab(SHAPED))
+    if not shaped:
+        hosts = json.loads(inventory.read_text("utf-8"))
+        hosts["all"]["hosts"]["linux16"].pop("vnuma_vcenter")
+        inventory.write_text(json.dumps(hosts), "utf-8")
+    arms = {"vcpus": 16, "reference": "2x8", "arms": ["2x8"]} if shaped else {}
+    bench = study(tmp_path, {"setup": ["rm -f old"], "run": "bench {size}"}, vm="linux16", **arms)
+    run = vnuma("run", bench, "-i", inventory, "--create-only").out.strip()
+
+    played = play(
+        tmp_path,
+        inventory,
+        "vnuma.vnuma.cell",
+        *("-e", f"vnuma_run={run}", "-e", "vnuma_hosts=linux16", "--check", "--diff"),
+    )
+
+    shown = played.only("sql_benchmark" if shaped else "cell_claim")
+    _, *programs = shown["programs"]
+    assert programs == ["On each boot: rm -f old", "On each boot: bench {size}"]
+    assert [line for line in programs if line not in played.text] == []
 
 
 @HERE

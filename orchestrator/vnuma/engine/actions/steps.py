@@ -227,7 +227,7 @@ def plan_claim(run: str, target: Target) -> Document:
         "why": f"check mode: the next cell would be block {cell.block}, {cell.label}",
     }
     if target.vcenter is None:  # then lease and baseline exist only in the store
-        return found
+        return found | _programs(context, cell.arm)
     context, facts = _taken(context)
     planned = (cell.position, cell.block, cell.arm, cell.label)
     attempt = Claim(*planned, id=0, cell_id=cell.id, number=0, token=context.token)
@@ -291,16 +291,23 @@ def plan_ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document
 
 
 def plan_measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
-    """What `measure` would create: the study's database, and a resource pool for it."""
+    """What `measure` would create or run: the study's database, a resource pool for it, programs."""
     context, facts = _taken(open_context(run, target))
+    arm = attempt_of(attempt).arm
     if "database" not in context.study.workload.needs:
-        return {"changed": True}
+        return {"changed": True} | _programs(context, arm)
     server = _answering(context, facts)
     made = [planned_making(context, server)]
-    percent = context.study.workload_of(attempt_of(attempt).arm).pool_share
+    percent = context.study.workload_of(arm).pool_share
     if percent is not None:
         made.append(RESOURCE_POOL.planned_hold(server, context.study.dataset.database, percent))
     return {"changed": True, "diff": edits_diff(edit for edit in made if edit)}
+
+
+def _programs(context: VmContext, arm: str) -> Document:
+    """What the workload does in its guest or on its client, as a plan shows it."""
+    steps = list(context.study.workload_of(arm).steps())
+    return {"programs": steps, "diff": {"prepared": "\n".join(steps)}}
 
 
 def _taken(free: VmContext) -> tuple[VmContext, VmFacts]:
