@@ -41,6 +41,7 @@ from tools.setup_shell import (
 STAMP = VENV / "vnuma-setup.json"
 RUN_LOCKS = (ROOT / "requirements.lock", ROOT / "tools" / "build.lock")
 DEV_LOCKS = (ROOT / "tools" / "dev.lock", ROOT / "tools" / "docs.lock")
+PIP_LOCK = ROOT / "tools" / "pip.lock"
 GO_LOCK = ROOT / "tools" / "go.lock"
 COLLECTION = ROOT / ".ansible" / "collections" / "ansible_collections" / "vnuma" / "vnuma"
 
@@ -58,7 +59,7 @@ def python_step(*, dev: bool) -> None:
     if have == wanted and COLLECTION.exists():
         step.done(text)
         return
-    if any(have.get(key) != wanted[key] for key in ("root", "python")):
+    if any(have.get(key) != wanted[key] for key in ("root", "python", "pip")):
         step.say(f"making .venv with {version}")
         make_venv(step)
         have, wanted = {}, wanted_stamp(dev=dev, have={})
@@ -70,7 +71,6 @@ def python_step(*, dev: bool) -> None:
     ]
     if changed:
         step.say(f"installing {number_of_packages(*changed)} locked packages into .venv")
-        # The locks are whole: an old pip would resolve `coverage[toml]` to a newer release than the lock's.
         named = [word for lock in changed for word in ("-r", lock)]
         pip_install("--no-deps", "--require-hashes", *named, what="Installing the locked packages")
     pip_install("--no-deps", "--no-build-isolation", "-e", ROOT, what="Installing vnuma itself")
@@ -98,6 +98,7 @@ def wanted_stamp(*, dev: bool, have: dict[str, str]) -> dict[str, str]:
     return {
         "root": str(ROOT),
         "python": f"{sys.version_info[0]}.{sys.version_info[1]}",
+        "pip": digest(PIP_LOCK),
         "run": digest(*RUN_LOCKS),
         "dev": digest(*DEV_LOCKS) if dev else have.get("dev", ""),
         "project": digest(ROOT / "pyproject.toml", ROOT / "hatch_build.py"),
@@ -116,21 +117,23 @@ def number_of_packages(*files: Path) -> int:
 
 
 def make_venv(step: Step) -> None:
-    """A fresh virtual environment from the Python that runs this script, with pip in it."""
+    """A fresh virtual environment from the Python that runs this script, with the locked pip in it."""
     base = getattr(sys, "_base_executable", sys.executable)
     if VENV.is_symlink():
         VENV.unlink()
     elif VENV.exists():
         shutil.rmtree(VENV)
+    locked = ("--require-hashes", "-r", PIP_LOCK)
     # Debian cuts ensurepip out of python3 and packs it as python3-venv.
     whole = succeeds(base, "-c", "import ensurepip, venv")
     if not whole and root_on_debian() and apt_install(step, "python3-venv"):
         whole = succeeds(base, "-c", "import ensurepip, venv")
     if whole:
         run(base, "-m", "venv", VENV, what="Making .venv")
+        pip_install(*locked, what="Installing pip")
     elif succeeds(base, "-c", "import venv") and succeeds(base, "-m", "pip", "--version"):
         run(base, "-m", "venv", "--without-pip", VENV, what="Making .venv")
-        run(base, "-m", "pip", "--python", PYTHON, "install", "--quiet", "pip", what="Putting pip into .venv")
+        run(base, "-m", "pip", "--python", PYTHON, "install", "--quiet", *locked, what="Installing pip")
     else:
         raise SetupFailed(
             f"{base} cannot make virtual environments.\n"

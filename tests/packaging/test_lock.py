@@ -23,6 +23,7 @@ ASKED = {
     DEV: [*GROUPS["dev"], *(text for name, texts in EXTRAS.items() if name != "lab" for text in texts)],
     BUILD: GROUPS["build"],
     DOCS: GROUPS["docs"],
+    "tools/pip.lock": GROUPS["pip"],
     "tools/go.lock": GROUPS["go"],
     "tools/odbc.lock": GROUPS["odbc"],
 }
