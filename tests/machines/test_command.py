@@ -216,19 +216,23 @@ def test_check_mode_shows_the_programs(tmp_path: Path, lab: LabFactory, shaped: 
     assert [line for line in programs if line not in played.text] == []
 
 
-@HERE
-@pytest.mark.long
-def test_a_program_on_a_client_measures_the_guest(tmp_path: Path, lab: LabFactory) -> None:
-    """By Ansible's connection to the client."""
+@pytest.mark.parametrize("client", [None, "driver"])
+def test_a_program_is_kept_without_the_passwords_of_its_machines(
+    tmp_path: Path, lab: LabFactory, client: str | None
+) -> None:
+    """Those of Ansible's own connection, in the guest and on a client, which measures the guest."""
     running = lab({"name": "two", "vms": [], "machines": [{"name": "guest"}, {"name": "driver"}]})
     inventory = write_machines(tmp_path, running)
+    hosts = json.loads(inventory.read_text("utf-8"))
+    for name, variables in hosts["all"]["hosts"].items():
+        variables["ansible_become_password"] = f"{name}-s3cret"
+    inventory.write_text(json.dumps(hosts), "utf-8")
+    program = {"run": f"echo tps = 5; echo {client or 'guest'}-s3cret", "client": client}
 
-    ran = vnuma(
-        "run", study(tmp_path, {"run": "echo tps = 5", "client": "driver"}, vm="guest"), "-i", inventory
-    )
+    ran = vnuma("run", study(tmp_path, program, vm="guest"), "-i", inventory)
 
     assert ran.code == 0, ran.text
-    assert [one.value for one in samples()] == [5.0]
+    assert [(one.value, kept(one)) for one in samples()] == [(5.0, "tps = 5\n***\n")]
 
 
 @pytest.mark.parametrize("left", [[], pytest.param(["--vm-only"], marks=pytest.mark.long)])

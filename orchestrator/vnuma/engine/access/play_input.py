@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.engine.access.inventory import connection_variables
-from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, write_private
+from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, conceal, write_private
 from vnuma.engine.access.target import Target
 from vnuma.words.plain_text import data_in_yaml
 
@@ -33,7 +33,9 @@ def write_play_inventory(
     hosts: dict[str, dict[str, Any]] = {name: target.variables() for name, target in targets.items()}
     connections = connection_variables(inventory, reached) if reached else {}
     for name in reached:
-        hosts[name] = hosts.get(name, {}) | connections.get(name, {})
+        own = connections.get(name, {})
+        conceal(value for key, value in own.items() if key.endswith(("_password", "_pass", "_passphrase")))
+        hosts[name] = hosts.get(name, {}) | own
     return write_private(folder / "hosts.json", json.dumps({"all": {"hosts": _literal(hosts)}}))
 
 

@@ -173,12 +173,14 @@ class Private:
     """The folder with the logins that the run's processes share."""
     inventory: str = ""
     """The play's own inventory: the run's hosts with all templates resolved."""
+    seen: tuple[str, ...] = ()
+    """What the process that wrote it had seen, such as passwords of Ansible's own connections."""
     study: str = ""
     """The hash of the study's text. A store that holds another text was altered."""
 
     def write(self, folder: Path) -> Path:
         """Write it to a new file that only this user can read."""
-        return write_private(folder / "private.json", json.dumps(asdict(self)))
+        return write_private(folder / "private.json", json.dumps(asdict(self) | {"seen": [*_seen]}))
 
     @classmethod
     def read(cls) -> Private | None:
@@ -215,7 +217,9 @@ def _kept(path: str) -> Private:
 def masked(text: str) -> str:
     """The text without the values of the secrets that this process knows."""
     private = Private.read()
-    known = {*_seen, *_remembered.values(), *(private.secrets.values() if private else ())}
+    known = {*_seen, *_remembered.values()}
+    if private:
+        known |= {*private.secrets.values(), *private.seen}
     for value in sorted(filter(None, known), key=len, reverse=True):
         text = text.replace(value, "***")
     return text
@@ -223,6 +227,11 @@ def masked(text: str) -> str:
 
 _seen: set[str] = set()
 """Values that were read here: what a program prints is shown without them."""
+
+
+def conceal(values: Iterable[object]) -> None:
+    """Show what programs print without these values too, here and in the plays started from now on."""
+    _seen.update(map(str, values))
 
 
 def resolve(secret: Secret) -> str:
