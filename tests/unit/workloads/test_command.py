@@ -171,8 +171,8 @@ COMMAND = Command(name="command", run=("bench",), figure=Figure(**TPS, **BY_REGE
         ({"run": ["{tool}"], "variables": {"tool": "bench"}}, [], []),
         (
             {"setup": [["mount", "/data"]], "teardown": [["umount", "/data"]]},
-            ["bench", "mount", "umount"],
-            [],
+            ["mount"],
+            ["bench", "umount"],
         ),
         ({"study_teardown": [["dropdb", "x"]], "files": ["/data"]}, ["/data", "bench", "dropdb"], []),
         ({"study_setup": ["apt-get install -y bench"], "files": ["/data"]}, ["/data"], ["bench"]),
@@ -182,7 +182,7 @@ COMMAND = Command(name="command", run=("bench",), figure=Figure(**TPS, **BY_REGE
 def test_every_program_named_by_a_list_is_looked_for(
     parts: dict[str, Any], blocking: list[str], later: list[str]
 ) -> None:
-    """A missing one blocks the study; one that study_setup may install first is a warning."""
+    """A missing one blocks the study; one that a setup may bring first is a warning."""
     settings = Command.model_validate(COMMAND.model_dump() | parts)
     guest = replace(MACHINE, missing=settings.looks_at())
 

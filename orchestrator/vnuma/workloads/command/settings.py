@@ -283,9 +283,9 @@ class Command(WorkloadSettings):
         return tuple(dict.fromkeys([*self.files, *filter(None, map(_looked_for, programs))]))
 
     def may_install(self, name: str) -> bool:
-        """Whether study_setup may install that program before it is first needed."""
-        needed_first = map(_looked_for, self.study_setup[:1])
-        return bool(self.study_setup) and name not in (*self.files, *needed_first)
+        """Whether a program of study_setup or setup may install that one before it is first needed."""
+        before = (*self.study_setup, *self.setup)
+        return bool(before) and name not in (*self.files, _looked_for(before[0]))
 
     def filled(self, program: Program, size: int | None = None, form: str | None = None) -> Program:
         """The program with its variables' values."""

@@ -240,7 +240,7 @@ class CommandWorkload(Workload):
         for name in guest.missing:
             later = settings.may_install(name)
             yield Obstacle(
-                f"{guest.hostname} has no {name}{', unless study_setup installs it' if later else ''}.",
+                f"{guest.hostname} has no {name}{', unless a setup installs it' if later else ''}.",
                 "Install it there; vnuma copies nothing.",
                 blocks=not later,
             )
