@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.support.cli import on_terminal, vnuma, vnuma_here
+from vnuma.engine.access.inventory import read_targets, require_client
 from vnuma.engine.access.new_inventory import Answers, sql_address, vcenter_address, write_inventory
 from vnuma.errors import InputError
 
@@ -63,6 +64,19 @@ def test_each_answer_has_its_own_field(tmp_path: Path) -> None:
     vcenter, sql = group["vars"]["vnuma_vcenter"], group["hosts"]["sql16"]["vnuma_sql"]
     assert (vcenter["host"], vcenter["port"], vcenter["ca_file"]) == ("vc1", 8443, "/ca/vc.pem")
     assert (sql["host"], sql["port"], sql["ca_file"]) == ("sql16", 1434, "/ca/sql.pem")
+
+
+def test_a_linux_guest_and_a_client_are_there_to_be_uncommented(tmp_path: Path) -> None:
+    """The guest is a VM of the same vCenter, without SQL Server; the client is none."""
+    path = write_inventory(tmp_path, Answers("vc1", "u", "", "sql16", "sql16", "vnuma", False))
+    assert {*read_targets(path)} == {"sql16"}
+    path.write_text(path.read_text("utf-8").replace("\n#  ", "\n  "), encoding="utf-8")
+
+    targets = read_targets(path)
+
+    assert {*targets} == {"sql16", "linux16"}
+    assert (targets["linux16"].hypervisor.host, targets["linux16"].sql) == ("vc1", None)
+    require_client(path, "loadgen")
 
 
 def test_at_the_prompts_a_bad_answer_is_asked_for_again(tmp_path: Path) -> None:

@@ -22,6 +22,17 @@ _PORT = r"(?P<port>[1-9]\d{0,4})"
 _VCENTER_ADDRESS = re.compile(rf"{_HOST}(?::{_PORT})?")
 _SQL_ADDRESS = re.compile(rf"{_HOST}(?:[:,]{_PORT}|\\(?P<instance>[^\s\\:,]{{1,16}}))?")
 _LAST_PORT = 65535
+_MORE = """\
+# Without their first #: a VM whose guest is Linux, and a client (docs/workloads/command.md).
+#        linux16:
+#          vnuma_test_clone: true
+#          ansible_host: linux16.example.com
+#          ansible_user: root
+#  hosts:
+#    loadgen:
+#      ansible_host: loadgen.example.com
+#      ansible_user: root
+"""
 _ELSEWHERE = "Choose another folder: --folder PATH"
 
 
@@ -139,5 +150,5 @@ def write_inventory(folder: Path, answers: Answers) -> Path:
     YAML().dump({"all": {"children": {"vnuma_vms": group}}}, text)
     with writing(path, "The inventory", fix=_ELSEWHERE):
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text("---\n" + text.getvalue(), encoding="utf-8")
+        path.write_text("---\n" + text.getvalue() + _MORE, encoding="utf-8")
     return path
