@@ -231,11 +231,12 @@ def predict(
     }
     if format_ in writers:
         write_out(writers[format_](), output, "The prediction")
-        return
-    if there.simulated:
-        say(banner(there.simulated))
-    say(f"{head}, on {where(there)}\n{runs}\n")
-    say("\n".join(sweep_table(rows) if swept else _table(rows)))
+    else:
+        simulated = [banner(there.simulated)] if there.simulated else []
+        lines = sweep_table(rows) if swept else _table(rows)
+        say("\n".join([*simulated, f"{head}, on {where(there)}\n{runs}\n", *lines]))
+    if not swept:
+        _refuse_impossible(rows, max(host.threads for host in there.hosts))
 
 
 def _refuse_contradictions(asked: LookAhead, sweep: str | None, format_: str, output: Path | None) -> None:
@@ -255,6 +256,18 @@ def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
             f"{vm or 'No prediction'}: {why}.",
             fix="Name a shape: --cores-per-socket N, or --vcpus N for every shape of that size.",
         )
+
+
+def _refuse_impossible(rows: Iterable[Forecast], threads: int) -> None:
+    """Raise InputError for a VM that powers on in no shape, on hosts of at most that many logical CPUs."""
+
+    def why(row: Forecast) -> str:
+        too_many = f"{row.topology.vcpus} vCPUs are more than the {threads} logical CPUs of a host"
+        return row.not_allowed or row.stays_off or (too_many if row.topology.vcpus > threads else "")
+
+    whys = list(map(why, rows))
+    if all(whys):
+        raise InputError(f"This VM cannot run: {whys[0]}.", fix="Change its size, or name a larger host.")
 
 
 def _picture(rows: list[Forecast], there: VmLocation, memory_mb: int, sweeps: str) -> str:

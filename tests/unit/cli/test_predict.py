@@ -109,6 +109,24 @@ def test_a_wrong_option_is_refused_with_what_would_be_right(options: tuple[str, 
     assert (refused.code, sentence in refused.err) == (2, True), refused.text
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("--vcpus 128", 0),
+        ("--vcpus 129", 3),
+        ("--vcpus 129 --host-nodes 2x40/256@8.0", 0),
+        ("--sweep 4..200", 0),
+        ("--vcpus 100 --hardware 9", 3),
+        ("--vcpus 16 --set coresPerNumaNode=5", 3),
+    ],
+)
+def test_a_vm_that_powers_on_nowhere_is_shown_and_ends_as_bad_input(options: str, code: int) -> None:
+    """A host with two threads a core takes twice its cores; a sweep marks the sizes that it does not take."""
+    ran = vnuma_here("predict", "--memory", "64", "--host-nodes", "2x32/256@8.0", *options.split())
+
+    assert (ran.code, "vNUMA nodes" in ran.out) == (code, True), ran.text
+
+
 def test_a_file_that_cannot_be_written_is_refused() -> None:
     """It is the user's to choose another."""
     table = ("--sweep", "8..9", "--format", "csv", "-o", "/proc/vnuma/sizes.csv")
