@@ -7,10 +7,12 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.main import get_command
 
 from vnuma import __version__, assets
 from vnuma.cli.crash import report_bug, report_bug_within
@@ -105,10 +107,13 @@ def _main() -> None:
     _end(code or 0)
 
 
+_command = cache(partial(get_command, app))
+
+
 def _run() -> int:
     """Run the verb and return its exit code. Its output is complete before its sessions end."""
     try:
-        return app(standalone_mode=False, prog_name="vnuma") or 0
+        return _command()(standalone_mode=False, prog_name="vnuma") or 0
     except VnumaError as error:
         known = error
     except OSError as error:
