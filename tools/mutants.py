@@ -36,7 +36,13 @@ LIMIT_S = 600
 HUNG = f"took more than {LIMIT_S} s"
 
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["numpy", "pydantic", "pytest", "pyVmomi", "sqlalchemy", "yaml"])
+FORKED.set_forkserver_preload(
+    [
+        *("_hypothesis_pytestplugin", "anyio.pytest_plugin", "hypothesis.core", "hypothesis.strategies"),
+        *("hypothesis.internal.conjecture.engine", "numpy", "psycopg", "pydantic", "pytest", "pyVmomi"),
+        *("ruamel.yaml", "sqlalchemy", "typer.main", "xdist.plugin", "yaml"),
+    ]
+)
 _TIMES = count(1_000_000_000)
 
 
@@ -78,7 +84,7 @@ def sources(root: Path) -> list[Path]:
 
 
 def _copy(target: Path) -> Path:
-    """A copy of the checkout's tracked and new files; what is in neither is left out."""
+    """A copy of the checkout's tracked and new files, with their bytecode; what is in neither is left out."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -89,6 +95,8 @@ def _copy(target: Path) -> Path:
         if (ROOT / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
+    for compiled in [*(ROOT / "orchestrator").rglob("__pycache__"), *(ROOT / "tests").rglob("__pycache__")]:
+        shutil.copytree(compiled, target / compiled.relative_to(ROOT), dirs_exist_ok=True)
     return target
 
 
@@ -135,6 +143,7 @@ def _run_tests(copy: Path, tests: Sequence[str], said: str) -> None:
     os.dup2(printed, 1)
     os.dup2(printed, 2)
     options = ["-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not long"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # preloaded modules have no tests
     os._exit(pytest.main([*options, f"--rootdir={copy}", *tests]))
 
 
