@@ -267,7 +267,7 @@ def _compare_boots(
     arms = {column.label: column.arm for column in design.compared}
     labels = [column.label for column in design.columns]
     cells = with_places(grid(boots, labels, value), boots, design.place, len(labels))
-    rounding = rounding_of(figures_by_size(boots, design), weights)
+    rounding = rounding_of(figures_by_size(boots, design), weights, printed=design.printed)
     return compare(cells, design.reference_labels, arms, alpha, rounding, looks)
 
 

@@ -10,7 +10,7 @@ from vnuma.analysis.conclusions import differing_sizes_sentence
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, Measure, worsening
 from vnuma.analysis.result import Analysis, Caution
-from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
+from vnuma.analysis.rounding import SHARE_OF_MARGIN, alike, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import p_words
@@ -120,6 +120,16 @@ def _data(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> 
             f"arm is called equivalent where a step exceeds a third of {design.equivalence * 100:g}%.",
             f"Measure larger sizes{clock}.",
         )
+    same = list(_alike(found, design))
+    if same:
+        yield Caution(
+            "no_variation",
+            f"No variation was seen: {'; '.join(same)}. Nothing shows in which steps they come: intervals "
+            f"include {'one of the last digit' if design.printed else 'the whole figure'}, and no arm is "
+            "called equivalent.",
+            "Check in the raw data that each iteration measures anew; then measure longer, or print more "
+            "digits.",
+        )
     if any(len(times) < 3 for point in found.points for times in point.iterations):
         yield Caution(
             "few_iterations",
@@ -134,11 +144,17 @@ def _coarse(found: Analysis, design: AnalysisDesign) -> Iterator[str]:
     for index, size in enumerate(design.sizes):
         values = [x for point in found.points for x in point.iterations[index]]
         share = relative_step(values) if values else 0.0
-        if share > math.log1p(design.equivalence) * SHARE_OF_MARGIN:
+        if share > math.log1p(design.equivalence) * SHARE_OF_MARGIN and not alike(values):
             step = f"{step_of(values):.3g} {found.measure.unit}"
-            alike = len(set(values)) == 1  # then the step is unknown
-            steps = f"all are {step}" if alike else f"steps of {step}, {share * 100:.1f}% of the figure"
-            yield f"at size {size:,} {steps}"
+            yield f"at size {size:,} steps of {step}, {share * 100:.1f}% of the figure"
+
+
+def _alike(found: Analysis, design: AnalysisDesign) -> Iterator[str]:
+    """Sizes whose figures are all equal."""
+    for index, size in enumerate(design.sizes):
+        values = [x for point in found.points for x in point.iterations[index]]
+        if alike(values):
+            yield f"at size {size:,} all are {values[0]:,.10g} {found.measure.unit}"
 
 
 def _checks(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:

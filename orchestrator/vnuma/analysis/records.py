@@ -130,6 +130,8 @@ class AnalysisDesign:
     caution: tuple[str, str] | None = None
     covariate: Covariate = "none"
     stop: Literal["blocks", "decided"] = "blocks"
+    printed: bool = False
+    """Whether figures are read from a program's output, and so have its digits."""
 
     @property
     def place(self) -> Literal["none", "linear", "factor"]:
@@ -185,4 +187,5 @@ def design_of(study: Study, planned: Collection[str] | None = None) -> AnalysisD
         caution=workload.caution(),
         covariate=study.design.covariate,
         stop=study.design.stop,
+        printed=workload.keeps_output,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -24,15 +25,19 @@ _TINY = 1e-9
 
 @dataclass(frozen=True)
 class Rounding:
-    """Steps of the sizes relative to their figures, times the sizes' weights."""
+    """Steps of the sizes relative to their figures, times the sizes' weights.
+
+    `unknown`: all figures of some size are equal, so that nothing shows their step.
+    """
 
     steps: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
+    unknown: bool = False
 
     @property
     def step(self) -> float:
-        """The coarseness of the weighted figure, on the ln scale."""
-        return math.fsum(self.steps)
+        """The coarseness of the weighted figure, on the ln scale; infinite if unknown."""
+        return math.inf if self.unknown else math.fsum(self.steps)
 
     def variance(self, ms: float) -> float:
         """The error variance that remains in the mean of a column whose cells have the variance `ms`."""
@@ -49,13 +54,29 @@ class Rounding:
 NO_ROUNDING = Rounding()
 
 
-def rounding_of(times: Iterable[Sequence[float]], weights: Sequence[float]) -> Rounding:
-    """From all figures of each size."""
+def rounding_of(
+    times: Iterable[Sequence[float]], weights: Sequence[float], *, printed: bool = False
+) -> Rounding:
+    """From all figures of each size. Those that a program has `printed` are no coarser than their digits."""
+    own = [(values, abs(w)) for values, w in zip(times, weights, strict=True)]
     steps = tuple(
-        relative_step(values) * abs(w) if values and w else 0.0
-        for values, w in zip(times, weights, strict=True)
+        (last_digit(values[0]) / values[0] if printed and alike(values) else relative_step(values)) * w
+        if values and w
+        else 0.0
+        for values, w in own
     )
-    return Rounding(steps, tuple(map(float, weights)))
+    return Rounding(steps, tuple(map(float, weights)), any(w and alike(values) for values, w in own))
+
+
+def alike(values: Sequence[float]) -> bool:
+    """Whether no variation was seen among figures."""
+    return len(set(values)) == 1
+
+
+def last_digit(figure: float) -> float:
+    """What a printed figure's last digit counts, as its number shows it: 0.01 in 5000.12, 1 in 5000."""
+    exponent = Decimal(repr(figure)).normalize().as_tuple().exponent
+    return 10.0 ** min(int(exponent), 0)
 
 
 def step_of(values: Sequence[float]) -> float:

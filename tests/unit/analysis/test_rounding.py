@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.unit.analysis.data import analysed, columns_of, study_of
 from vnuma.analysis.checks import AaCheck
-from vnuma.analysis.rounding import staying, step_of
+from vnuma.analysis.rounding import rounding_of, staying, step_of
+from vnuma.analysis.verdict import Withheld
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,39 @@ from vnuma.analysis.rounding import staying, step_of
 def test_the_step_is_read_off_the_figures(values: tuple[float, ...], step: float) -> None:
     """The smallest difference; figures that are all alike are no finer than themselves."""
     assert step_of(values) == pytest.approx(step)
+
+
+@pytest.mark.parametrize(
+    ("values", "printed", "step", "known"),
+    [
+        ((5000.12, 5000.12), True, 0.01 / 5000.12, False),
+        ((5000.0, 5000.0), True, 1 / 5000, False),
+        ((2e9, 2e9), True, 1 / 2e9, False),
+        ((5000.12, 5000.12), False, 1.0, False),
+        ((5000.0, 5010.0), True, math.log(5010 / 5000), True),
+        ((0.0, 5.0), True, 1.0, True),
+    ],
+)
+def test_equal_figures_show_no_step(
+    values: tuple[float, ...], printed: bool, step: float, known: bool
+) -> None:
+    """Their error is that of the printed digits, of times the whole figure; equality is not shown."""
+    rounding = rounding_of([values], [1.0], printed=printed)
+
+    assert math.sqrt(12 * rounding.variance(0.0)) == pytest.approx(step)
+    assert rounding.step == (pytest.approx(step) if known else math.inf)
+    assert rounding_of([values], [0.0], printed=printed).step == 0
+
+
+def test_a_program_that_always_prints_the_same_is_not_called_equivalent() -> None:
+    """The intervals have no width to speak of, and a caution says that nothing varied."""
+    study = study_of(np.full((6, 6), 5000.12), columns_of(), iterations=(1.0, 1.0, 1.0))
+    found = analysed(replace(study, design=replace(study.design, printed=True)))
+
+    assert {arm.verdict.withheld for arm in found.arms} == {Withheld.COARSE_CLOCK}
+    assert all(arm.verdict.half_width is not None and arm.verdict.half_width < 1e-5 for arm in found.arms)
+    assert {"no_variation"} <= {caution.id for caution in found.cautions}
+    assert "coarse_clock" not in {caution.id for caution in found.cautions}
 
 
 def test_a_run_with_iterations_of_zero_has_finite_intervals() -> None:

@@ -170,12 +170,13 @@ def seconds_in_all(vms: Iterable[tuple[Hashable, float]], *, take_turns: bool) -
     return max((sum(own) if take_turns else max(own) for own in hosts.values()), default=0.0)
 
 
-METHOD = 6
+METHOD = 7
 """The version of docs/statistics.md's method; raised by every change that can alter a verdict.
 
 2: squares with the place as a factor, the place as a declared covariate. 3: verdicts wait for the last
 declared cell. 4: and for a failed cell that is tried again. 5: a clock's steps are compared on the ln scale.
-6: a column that scatters far more takes the pooled error from every arm.
+6: a column that scatters far more takes the pooled error from every arm. 7: a program's figures that are all
+equal have a step of their last digit.
 """
 SCOPE = "declared"
 """Scope of the run's facts `plan` and `sha256`."""
