@@ -220,7 +220,7 @@ def test_every_header_that_is_known_means_the_same(
 ) -> None:
     """Whatever a version calls a column, and with the sheet's name before it, what is read is the same."""
     whole = read(tmp_path, export())
-    for spelt in (header, header.upper(), f"{sheet}{header.replace(' ', '')}"):
+    for spelt in (header, f"{sheet}{header.replace(' ', '')}".upper()):
         sheets = export()
         sheets[sheet] = [
             {spelt if key == first else key: cell for key, cell in row.items()} for row in sheets[sheet]
