@@ -47,12 +47,6 @@ attempt:
   type: dict
   returned: when claimed, and of a VM in check mode
   sample: {id: 7, cell_id: 3, number: 1, token: 2, arm: 4x4, label: 4x4, block: 1, position: 0}
-programs:
-  description: What its workload does, and where.
-  type: list
-  elements: str
-  returned: in check mode, without vnuma_vcenter
-  sample: ["On each boot: fio --output-format=json bench.fio"]
 why:
   description: Why no cell was claimed. In check mode, which cell is next.
   type: str

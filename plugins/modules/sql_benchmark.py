@@ -59,12 +59,6 @@ dataset:
     tables:
       Production.TransactionHistory: {rows: 113443, checksum: 600955446607}
       Sales.SalesOrderDetail: {rows: 121317, checksum: 152460710115}
-programs:
-  description: In check mode, what a workload without a database does, and where.
-  type: list
-  elements: str
-  returned: in check mode of a run
-  sample: ["The study's own programs run on loadgen.", "On each boot: fio --output-format=json bench.fio"]
 samples:
   description: Number of samples stored, in a run.
   type: int

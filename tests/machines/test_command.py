@@ -211,7 +211,7 @@ def test_check_mode_shows_the_programs(tmp_path: Path, lab: LabFactory, shaped: 
     )
 
     shown = played.only("sql_benchmark" if shaped else "cell_claim")
-    _, *programs = shown["programs"]
+    _, *programs = shown["diff"]["prepared"].splitlines()
     assert programs == ["On each boot: rm -f old", "On each boot: bench {size}"]
     assert [line for line in programs if line not in played.text] == []
 

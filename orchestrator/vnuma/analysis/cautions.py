@@ -111,25 +111,7 @@ def _data(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> 
             "Only one of the reference arm's two columns has enough cells, so there is no A/A check.",
             "Repeat the other column's cells.",
         )
-    coarse = list(_coarse(found, design))
-    if coarse:
-        clock = ", or set workload.clock: query_stats" if found.measure.key == "elapsed_ms" else ""
-        yield Caution(
-            "coarse_clock",
-            f"{_moved(found.measure)} come in steps: {'; '.join(coarse)}. Intervals include the steps; no "
-            f"arm is called equivalent where a step exceeds a third of {design.equivalence * 100:g}%.",
-            f"Measure larger sizes{clock}.",
-        )
-    same = list(_alike(found, design))
-    if same:
-        yield Caution(
-            "no_variation",
-            f"No variation was seen: {'; '.join(same)}. Nothing shows in which steps they come: intervals "
-            f"include {'one of the last digit' if design.printed else 'the whole figure'}, and no arm is "
-            "called equivalent.",
-            "Check in the raw data that each iteration measures anew; then measure longer, or print more "
-            "digits.",
-        )
+    yield from _steps(found, design)
     if any(len(times) < 3 for point in found.points for times in point.iterations):
         yield Caution(
             "few_iterations",
@@ -139,22 +121,36 @@ def _data(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> 
         )
 
 
-def _coarse(found: Analysis, design: AnalysisDesign) -> Iterator[str]:
-    """Sizes whose clock step is too large a share of the equivalence band."""
-    for index, size in enumerate(design.sizes):
-        values = [x for point in found.points for x in point.iterations[index]]
-        share = relative_step(values) if values else 0.0
-        if share > math.log1p(design.equivalence) * SHARE_OF_MARGIN and not alike(values):
-            step = f"{step_of(values):.3g} {found.measure.unit}"
-            yield f"at size {size:,} steps of {step}, {share * 100:.1f}% of the figure"
-
-
-def _alike(found: Analysis, design: AnalysisDesign) -> Iterator[str]:
-    """Sizes whose figures are all equal."""
-    for index, size in enumerate(design.sizes):
-        values = [x for point in found.points for x in point.iterations[index]]
-        if alike(values):
-            yield f"at size {size:,} all are {values[0]:,.10g} {found.measure.unit}"
+def _steps(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:
+    """Sizes whose step is too large a share of the equivalence band, or that show none."""
+    by_size = {
+        f"at size {size:,}": [x for point in found.points for x in point.iterations[index]]
+        for index, size in enumerate(design.sizes)
+    }
+    unit, clock = found.measure.unit, found.measure.key == "elapsed_ms"
+    finer = ", or print more digits" if design.printed else ", or set workload.clock: query_stats" * clock
+    band = math.log1p(design.equivalence) * SHARE_OF_MARGIN
+    same = [f"{where} all are {x[0]:,.10g} {unit}" for where, x in by_size.items() if alike(x)]
+    coarse = [
+        f"{where} steps of {step_of(x):.3g} {unit}, {relative_step(x) * 100:.1f}% of the figure"
+        for where, x in by_size.items()
+        if x and not alike(x) and relative_step(x) > band
+    ]
+    if coarse:
+        yield Caution(
+            "coarse_clock",
+            f"{_moved(found.measure)} come in steps: {'; '.join(coarse)}. Intervals include the steps; no "
+            f"arm is called equivalent where a step exceeds a third of {design.equivalence * 100:g}%.",
+            f"Measure larger sizes{finer}.",
+        )
+    if same:
+        yield Caution(
+            "no_variation",
+            f"No variation was seen: {'; '.join(same)}. Their steps are unknown: intervals include "
+            f"{'one of the last digit' if design.printed else 'the whole figure'}, and no arm is called "
+            "equivalent.",
+            f"See in the raw data that each iteration measures anew; then measure larger sizes{finer}.",
+        )
 
 
 def _checks(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:

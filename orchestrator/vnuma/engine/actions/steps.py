@@ -306,8 +306,7 @@ def plan_measure(run: str, attempt: Mapping[str, Any], target: Target) -> Docume
 
 def _programs(context: VmContext, arm: str) -> Document:
     """What the workload does in its guest or on its client, as a plan shows it."""
-    steps = list(context.study.workload_of(arm).steps())
-    return {"programs": steps, "diff": {"prepared": "\n".join(steps)}}
+    return {"diff": {"prepared": "\n".join(context.study.workload_of(arm).steps())}}
 
 
 def _taken(free: VmContext) -> tuple[VmContext, VmFacts]:

@@ -279,8 +279,8 @@ class Command(WorkloadSettings):
 
     def looks_at(self) -> tuple[str, ...]:
         """The files, and the program of every list of arguments."""
-        programs = (self.run, *self.setup, *self.teardown, *self.study_setup, *self.study_teardown)
-        return tuple(dict.fromkeys([*self.files, *filter(None, map(_looked_for, programs))]))
+        named = (_looked_for(program) for _, program in self._parts())
+        return tuple(dict.fromkeys([*self.files, *filter(None, named)]))
 
     def may_install(self, name: str) -> bool:
         """Whether a program of study_setup or setup may install that one before it is first needed."""
