@@ -183,7 +183,7 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
     assert missing.code == client.code == 5
     assert guest.code == 4
     assert (unknown.code, "Did you mean driver?" in unknown.text) == (3, True)
-    assert (unnamed.code, "localhost: {ansible_connection: local}" in unnamed.text) == (3, True)
+    assert (unnamed.code, "(P29)" in unnamed.text) == (3, True)
     found = [
         [one["id"] for one in json.loads(planned.out)["vms"][0]["findings"] if one["severity"] == "block"]
         for planned in (missing, client)

@@ -127,8 +127,11 @@ def _steps(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:
         f"at size {size:,}": [x for point in found.points for x in point.iterations[index]]
         for index, size in enumerate(design.sizes)
     }
-    unit, clock = found.measure.unit, found.measure.key == "elapsed_ms"
-    finer = ", or print more digits" if design.printed else ", or set workload.clock: query_stats" * clock
+    unit, finer = found.measure.unit, ""
+    if design.printed:
+        finer = ", or print more digits"
+    elif found.measure.key == "elapsed_ms":
+        finer = ", or set workload.clock: query_stats"
     band = math.log1p(design.equivalence) * SHARE_OF_MARGIN
     same = [f"{where} all are {x[0]:,.10g} {unit}" for where, x in by_size.items() if alike(x)]
     coarse = [
@@ -149,7 +152,7 @@ def _steps(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:
             f"No variation was seen: {'; '.join(same)}. Their steps are unknown: intervals include "
             f"{'one of the last digit' if design.printed else 'the whole figure'}, and no arm is called "
             "equivalent.",
-            f"See in the raw data that each iteration measures anew; then measure larger sizes{finer}.",
+            f"Check in the raw data that each iteration measures anew; then measure larger sizes{finer}.",
         )
 
 

@@ -57,7 +57,7 @@ NO_ROUNDING = Rounding()
 def rounding_of(
     times: Iterable[Sequence[float]], weights: Sequence[float], *, printed: bool = False
 ) -> Rounding:
-    """From all figures of each size. Those that a program has `printed` are no coarser than their digits."""
+    """From all figures of each size. `printed`: equal figures have the step of their last digit."""
     own = [(values, abs(w)) for values, w in zip(times, weights, strict=True)]
     steps = tuple(
         (last_digit(values[0]) / values[0] if printed and alike(values) else relative_step(values)) * w
@@ -74,7 +74,7 @@ def alike(values: Sequence[float]) -> bool:
 
 
 def last_digit(figure: float) -> float:
-    """What a printed figure's last digit counts, as its number shows it: 0.01 in 5000.12, 1 in 5000."""
+    """What one unit of a figure's last digit is worth: 0.01 for 5000.12, 1 for 5000."""
     exponent = Decimal(repr(figure)).normalize().as_tuple().exponent
     return 10.0 ** min(int(exponent), 0)
 

@@ -104,7 +104,7 @@ _WITHHELD = {
     Withheld.A_A_ALARM: "Verdict withheld: the reference arm differs from itself (A/A check)",
     Withheld.CONTROL_FAILED: "Verdict withheld: the positive control failed",
     Withheld.SIZES_OPPOSED: "Verdict withheld: sizes have opposite verdicts",
-    Withheld.COARSE_CLOCK: "Verdict withheld: steps of the figures, coarse or unknown, hide equivalence",
+    Withheld.COARSE_CLOCK: "Verdict withheld: the figures' steps are unknown or too coarse for equivalence",
 }
 
 

@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 from contextlib import suppress
-from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,6 +70,8 @@ for _panel, _verbs in VERBS.items():
             _add = app.command(_name, cls=Verb, short_help=_line, rich_help_panel=_panel)
             _add(verb(getattr(_file, _name)))
 
+_COMMAND = get_command(app)
+
 
 def main() -> None:
     """Run the command line and exit with its code. Only the user can read files that it writes."""
@@ -107,13 +108,10 @@ def _main() -> None:
     _end(code or 0)
 
 
-_command = cache(partial(get_command, app))
-
-
 def _run() -> int:
     """Run the verb and return its exit code. Its output is complete before its sessions end."""
     try:
-        return _command()(standalone_mode=False, prog_name="vnuma") or 0
+        return _COMMAND(standalone_mode=False, prog_name="vnuma") or 0
     except VnumaError as error:
         known = error
     except OSError as error:

@@ -261,7 +261,9 @@ def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
 def _refuse_impossible(rows: Iterable[Forecast], threads: int) -> None:
     """Raise InputError for a VM that powers on in no shape, on hosts of at most that many logical CPUs."""
     too_many = f"its vCPUs are more than the {threads} logical CPUs of a host"
-    whys = [row.not_allowed or row.stays_off or too_many * (row.topology.vcpus > threads) for row in rows]
+    whys = [
+        row.not_allowed or row.stays_off or (too_many if row.topology.vcpus > threads else "") for row in rows
+    ]
     if all(whys):
         raise InputError(f"This VM cannot run: {whys[0]}.", fix="Change its size, or name a larger host.")
 

@@ -203,7 +203,7 @@ def require_client(inventory: Path, name: str) -> None:
     what = f"{inventory} has no host {name}; workload.client names it."
     fix = "Add it with ansible_host, without vnuma_vcenter."
     if name == LOCAL:
-        fix = "Add localhost: {ansible_connection: local}; if vnuma runs there, name another machine (P29)."
+        fix = "Name another machine: localhost is the one that vnuma runs on (P29)."
     _require_host(read_variables(inventory), name, what, fix)
 
 

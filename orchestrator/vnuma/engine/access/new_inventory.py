@@ -23,7 +23,7 @@ _VCENTER_ADDRESS = re.compile(rf"{_HOST}(?::{_PORT})?")
 _SQL_ADDRESS = re.compile(rf"{_HOST}(?:[:,]{_PORT}|\\(?P<instance>[^\s\\:,]{{1,16}}))?")
 _LAST_PORT = 65535
 _MORE = """\
-# Without their first #: a VM whose guest is Linux, and a client (docs/workloads/command.md).
+# Remove each line's first # for a VM with a Linux guest, and a client (docs/workloads/command.md).
 #        linux16:
 #          vnuma_test_clone: true
 #          ansible_host: linux16.example.com
