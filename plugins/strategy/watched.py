@@ -28,14 +28,15 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from multiprocessing.util import register_after_fork
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.strategy.host_pinned import StrategyModule as HostPinned
 
-LOOK_S = 0.02
-"""Seconds between two checks for results while there are none."""
+LOOK_S = 0.2
+"""Seconds between two checks of the workers while no result arrives."""
 
 END_S = 5.0
 """Time limit for closing the queue of results after a worker has died, and for workers to end when asked."""
@@ -46,14 +47,27 @@ _PR_SET_PDEATHSIG = 1
 _AGAIN = "The play ends here; its cells will start again."
 
 
-class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no types
-    """Checks the workers each time results are collected, 50 times a second.
+class _Results(deque[Any]):
+    """Results that wake the play. Ansible's thread appends them while it holds the lock of `arrived`."""
 
-    Ansible itself checks a thousand times a second, which takes half a core from the measurement.
+    def __init__(self, arrived: threading.Condition) -> None:
+        super().__init__()
+        self._arrived = arrived
+
+    def append(self, result: Any) -> None:
+        super().append(result)
+        self._arrived.notify()
+
+
+class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no types
+    """Takes a result as soon as it arrives, and checks the workers meanwhile.
+
+    Ansible itself looks for results a thousand times a second, which takes half a core from the measurement.
     """
 
     def __init__(self, tqm: Any) -> None:
         super().__init__(tqm)
+        self._results = _Results(self._results_lock)
         self._begun: list[Any] = []
         self._play = os.getpid()
         if sys.platform == "linux":
@@ -90,8 +104,9 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
             )
         if self._has_lost_worker():
             raise AnsibleError(f"A worker process has died. {_AGAIN}")
-        if self._pending_results and not self._results:
-            time.sleep(LOOK_S)
+        with self._results_lock:
+            if self._pending_results and not self._results:
+                self._results_lock.wait(LOOK_S)
         return super()._process_pending_results(*args, **kwargs)
 
     def _has_lost_worker(self) -> bool:

@@ -29,6 +29,18 @@ class CallbackModule(CallbackBase):
 """
 """The play pauses between announcing a task and starting it."""
 
+SELDOM = """
+import sys
+from ansible.plugins.callback import CallbackBase
+from ansible.plugins.loader import strategy_loader
+
+class CallbackModule(CallbackBase):
+    def v2_playbook_on_play_start(self, play):
+        kind = strategy_loader.get("vnuma.vnuma.watched", class_only=True)
+        sys.modules[kind.__module__].LOOK_S = 1000
+"""
+"""The play checks its workers after a quarter of an hour."""
+
 STAY = """
 import pathlib, signal, time
 
@@ -118,6 +130,20 @@ def test_a_play_whose_terminal_goes_before_a_task_begins_ends(tmp_path: Path) ->
     (plugins / "stand.py").write_text(CALLBACK, encoding="utf-8")
 
     assert left_alone(tmp_path, write_play(tmp_path, [say("x", name="lose the terminal")])) != 0
+
+
+def test_a_result_is_taken_when_it_arrives(tmp_path: Path) -> None:
+    """A play need not check its workers to get on, with one host or several."""
+    plugins = tmp_path / "callback_plugins"
+    plugins.mkdir()
+    (plugins / "seldom.py").write_text(SELDOM, encoding="utf-8")
+    command = write_play(tmp_path, [say("x")] * 3, "a,b,")
+
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(tmp_path), timeout=LIMIT_S, check=False, capture_output=True
+    )
+
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_killed_worker_whose_place_is_taken_ends_the_play(tmp_path: Path) -> None:
