@@ -269,29 +269,31 @@ def vm_named(conn: Connection, run_id: int, name: str) -> Vm | None:
     return one_of(conn, Vm, query)
 
 
+_study, _site = tables.study.c, tables.site.c
+_PART = (_site.supervisor_pid, _site.supervisor_host, _site.heartbeat_at)
+_AT_WORK = (
+    select(_site.node, *_PART, *_run, *_study, *_COLUMNS)
+    .select_from(tables.run)
+    .join(tables.study, _study.id == _run.study_id)
+    .join(tables.vm, _vm.run_id == _run.id)
+    .outerjoin(tables.site, (_site.run_id == _run.id) & (_site.node == _vm.node))
+    .where(_run.name == bindparam("run"), _vm.name == bindparam("vm"), ~is_imported())
+    .order_by(_vm.id.desc())
+    .limit(1)
+)
+
+
 def vm_at_work(conn: Connection, run_name: str, name: str) -> tuple[Run, Study, Vm] | None:
     """A run, its study and its VM of that name in one SELECT; the run as `at_site` gives it for this VM.
 
     None if there is no such run or VM, or if the run was imported.
     """
-    run, study, site = tables.run.c, tables.study.c, tables.site.c
-    part = (site.supervisor_pid, site.supervisor_host, site.heartbeat_at)
-    columns = (site.node, *part, *run, *study, *_COLUMNS)
-    row = conn.execute(
-        select(*columns)
-        .select_from(tables.run)
-        .join(tables.study, study.id == run.study_id)
-        .join(tables.vm, _vm.run_id == run.id)
-        .outerjoin(tables.site, (site.run_id == run.id) & (site.node == _vm.node))
-        .where(run.name == run_name, _vm.name == name, ~is_imported())
-        .order_by(_vm.id.desc())
-        .limit(1)
-    ).one_or_none()
+    row = conn.execute(_AT_WORK, {"run": run_name, "vm": name}).one_or_none()
     if row is None:
         return None
     node, *values = row
     parts = [
-        {column.name: values.pop(0) for column in of} for of in (part, tuple(run), tuple(study), _COLUMNS)
+        {column.name: values.pop(0) for column in of} for of in (_PART, tuple(_run), tuple(_study), _COLUMNS)
     ]
     whole, vm = record_of(Run, parts[1]), record_of(Vm, parts[3])
     return replace(whole, site=node, **parts[0]) if node else whole, Study(**parts[2]), vm

@@ -144,9 +144,15 @@ def study_altered(run: Run) -> InputError:
 _kept_stores: dict[str, Store] = {}
 
 
-def keep_store(url: str) -> None:
-    """Open a store once for this process and its forks, which share no connection."""
-    _kept_stores[url] = open_store(url)
+def keep_run(private: Private) -> Store:
+    """Open a play's store once for this process and its forks, which share no connection.
+
+    Asks what each step asks first, so that they need not parse the study and compile the question again.
+    """
+    store = _kept_stores[private.store_url] = open_store(private.store_url)
+    for name in private.tokens:
+        _at_work(store, private.run, name)
+    return store
 
 
 def vm_of_run(store: Store, run: Run, target: Target) -> Vm:
@@ -186,14 +192,20 @@ def open_context(
     `open_run` and `vm_of_run` do.
     """
     store = _opened(store_url(None))
-    found = store.ask(lambda connection: leases.vm_at_work(connection, name, target.name))
+    found = _at_work(store, name, target.name)
     if found is None:
         _, known, _ = open_run(name)
         vm_of_run(store, known, target)
         return open_context(known.name, target, token, shell)  # `name` is `latest` or a number
-    run, stored, vm = found
+    run, study, vm = found
     refuse_unshaped(run, vm, target)
-    return VmContext(store, run, _own_study(run, stored), vm, target, token or 0, task_shell=shell)
+    return VmContext(store, run, study, vm, target, token or 0, task_shell=shell)
+
+
+def _at_work(store: Store, name: str, vm: str) -> tuple[Run, Study, Vm] | None:
+    """As `vm_at_work`, with the study parsed. Raises as `_own_study`."""
+    found = store.ask(lambda connection: leases.vm_at_work(connection, name, vm))
+    return found and (found[0], _own_study(*found[:2]), found[2])
 
 
 def supervisor_token(name: str) -> int | None:

@@ -17,9 +17,8 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import driver, vcenter
 from vnuma.engine.access.context import (
     VmContext,
-    keep_store,
+    keep_run,
     open_context,
-    open_run,
     supervisor_token,
 )
 from vnuma.engine.access.private_folder import tell_waiting
@@ -338,8 +337,7 @@ def prepare_workers() -> None:
         if private:
             load_types()
             driver()
-            keep_store(private.store_url)
-            store, _, _ = open_run(private.run)
+            store = keep_run(private)
             store.while_away(lambda error: tell_waiting(Private.folder(), error.what))
             store.disconnect()  # the play's parent has no further use for it, each worker has
             store.connect_in_children()
