@@ -1,4 +1,4 @@
-"""Programs of others against the lab's vSphere: two Ansible collections and Terraform's provider.
+"""Programs of others against the lab's vSphere: two Ansible collections, Terraform's provider, and an SDK.
 
 Each reads, changes, and finds its change when it reads again. They run where they are installed.
 """
@@ -195,3 +195,32 @@ def test_terraform_changes_a_vm_and_then_plans_nothing(lab: LabFactory, tmp_path
         now = settings_now(running, "existing")
         assert now["cores_per_socket"] == cores
         assert now["keys"]["numa.vcpu.maxPerVirtualNode"] == str(cores)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_sdk_tags_a_vm_and_finds_it_by_its_tag(lab: LabFactory) -> None:
+    """VMware's SDK for Python calls over vAPI's JSON-RPC; a wrong password is its own `Unauthenticated`."""
+    no_sdk = {"reason": "no vSphere SDK here", "exc_type": ImportError}
+    client = pytest.importorskip("vmware.vapi.vsphere.client", **no_sdk)
+    errors = pytest.importorskip("com.vmware.vapi.std.errors_client", **no_sdk)
+    dynamic_id = pytest.importorskip("com.vmware.vapi.std_client", **no_sdk).DynamicID
+    session = pytest.importorskip("requests").Session()
+    end = lab().vcenter
+    session.trust_env, session.verify = False, str(end.ca_file)
+    address = f"{end.host}:{end.port}"
+
+    with pytest.raises(errors.Unauthenticated):
+        client.create_vsphere_client(address, end.user, "wrong", session=session)
+    vsphere = client.create_vsphere_client(address, end.user, end.password, session=session)
+    categories, tags, on = vsphere.tagging.Category, vsphere.tagging.Tag, vsphere.tagging.TagAssociation
+    category = categories.create(categories.CreateSpec("Tier", "", "SINGLE", {"VirtualMachine"}))
+    tag = tags.create(tags.CreateSpec("Gold", "", category))
+    vm = dynamic_id("VirtualMachine", "vm-1")
+    on.attach(tag, vm)
+
+    assert categories.get(category).associable_types == {"VirtualMachine"}
+    assert tags.get(tag).category_id == category
+    assert on.list_attached_objects(tag) == [vm]
+    assert [found.tag_ids for found in on.list_attached_tags_on_objects([vm])] == [[tag]]
+    with pytest.raises(errors.OperationNotFound):
+        vsphere.vcenter.VM.list()

@@ -29,15 +29,20 @@ func (s *Server) serveTags(service *simulator.Service) {
 	}
 	service.RegisterSDK(pbm.New()) // storage policies: Terraform's provider logs in there
 	_, handler := vapi.New(service.Listen, s.registry)
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Header.Get("Authorization"), "SIGN ") {
+			w.WriteHeader(http.StatusUnauthorized) // the simulator would admit anyone
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
 	for _, path := range tagging {
-		service.ServeMux.HandleFunc(rest.Path+path, func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.Header.Get("Authorization"), "SIGN ") {
-				w.WriteHeader(http.StatusUnauthorized) // the simulator would admit anyone
-				return
-			}
-			handler.ServeHTTP(w, r)
-		})
+		service.ServeMux.Handle(rest.Path+path, api)
 	}
+	service.ServeMux.Handle("POST /api", serveJSONRPC(api))
+	service.ServeMux.Handle("POST /api/session", serveSession(api, http.StatusCreated))
+	service.ServeMux.Handle("GET /api/session", serveSession(api, http.StatusOK))
+	service.ServeMux.Handle("DELETE /api/session", serveSession(api, http.StatusNoContent))
 }
 
 // tagInventory gives the scenario's tags to its VMs, through the API itself.
