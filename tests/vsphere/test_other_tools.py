@@ -200,10 +200,9 @@ def test_terraform_changes_a_vm_and_then_plans_nothing(lab: LabFactory, tmp_path
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_sdk_tags_a_vm_and_finds_it_by_its_tag(lab: LabFactory) -> None:
     """VMware's SDK for Python calls over vAPI's JSON-RPC; a wrong password is its own `Unauthenticated`."""
-    no_sdk = {"reason": "no vSphere SDK here", "exc_type": ImportError}
-    client = pytest.importorskip("vmware.vapi.vsphere.client", **no_sdk)
-    errors = pytest.importorskip("com.vmware.vapi.std.errors_client", **no_sdk)
-    dynamic_id = pytest.importorskip("com.vmware.vapi.std_client", **no_sdk).DynamicID
+    client = pytest.importorskip("vmware.vapi.vsphere.client", reason="no vSphere SDK here")
+    errors = pytest.importorskip("com.vmware.vapi.std.errors_client")
+    dynamic_id = pytest.importorskip("com.vmware.vapi.std_client").DynamicID
     session = pytest.importorskip("requests").Session()
     end = lab().vcenter
     session.trust_env, session.verify = False, str(end.ca_file)
