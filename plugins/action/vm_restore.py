@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import ConnectionShell, Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.engine.actions import steps
 
 
@@ -14,5 +14,4 @@ class ActionModule(VnumaAction):
     def act(self, options: Options, *, check: bool) -> Options:
         target = target_of(options)
         step = steps.plan_restore if check else steps.restore
-        shell = ConnectionShell(self, target.name)
-        return step(options["run"], target, options["on_conflict"], options["when"], shell)
+        return step(options["run"], target, options["on_conflict"], options["when"], self.shell_of(target))

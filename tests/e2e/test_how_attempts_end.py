@@ -54,7 +54,7 @@ class CutBench:
     between: Forwarder
     how: How | None
 
-    def run(self, _size: int, _form: str) -> Reading:
+    def __call__(self, _size: int, _form: str) -> Reading:
         """One iteration."""
         with connect(self.server) as connection:
             if self.how is not None:

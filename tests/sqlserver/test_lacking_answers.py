@@ -41,7 +41,7 @@ READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "connection limit": call_counters.connection_limit,
     "design": lambda c: rule_facts.read_design(c, 16),
     "error log": server.read_start,
-    "execution": lambda c: execution.read(c, execution.prepare("0x1", execution.known_statistics(c)), 5),
+    "execution": lambda c: execution.read(c, "0x1", execution.known_statistics(c), 5),
     "waiting CPUs": log_load.waiting_cpus,
     "rows of a load": lambda c: log_load.count_rows(c, "disk"),
     "room": lambda c: log_load.make_room(c, "vnuma_study", data_mb=1, log_mb=1),

@@ -35,21 +35,6 @@ class Settings(WorkloadSettings):
         return Metric("orders", "orders/s", "higher")
 
 
-class Book:
-    """One boot's table of orders."""
-
-    def __init__(self, connection, branch):
-        self.connection, self.branch = connection, branch
-
-    def run(self, size, form):
-        """Each teller takes one order, which counts as many as the branch has; a second is said to pass."""
-        for _ in range(size):
-            run(self.connection, "INSERT INTO dbo.orders (branch) VALUES (?)", self.branch)
-        booked = value(self.connection, "SELECT COUNT(*) AS n FROM dbo.orders")
-        books = {"orders on the books": booked}
-        return Reading(elapsed_ms=1000.0, value=float(size * self.branch), figures=books, rows=size)
-
-
 class Tellers:
     """The workload itself."""
 
@@ -75,8 +60,17 @@ class Tellers:
     def bench(self, site):
         """A table for this boot."""
         with connect(site.server, site.dataset.database) as connection:
+
+            def book(size, form):
+                """Each teller takes an order, which counts as many as the branch has; a second passes."""
+                for _ in range(size):
+                    run(connection, "INSERT INTO dbo.orders (branch) VALUES (?)", site.settings.branch)
+                booked = value(connection, "SELECT COUNT(*) AS n FROM dbo.orders")
+                made, books = float(size * site.settings.branch), {"orders on the books": booked}
+                return Reading(elapsed_ms=1000.0, value=made, figures=books, rows=size)
+
             run(connection, "CREATE TABLE dbo.orders (branch int NOT NULL)")
-            yield Book(connection, site.settings.branch)
+            yield book
             run(connection, "DROP TABLE dbo.orders")
 
 

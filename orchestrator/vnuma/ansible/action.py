@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from pydantic_core import to_jsonable_python
 from vnuma.engine.access.guest_shell import LONGEST_S, Output, command, output_of, refused
 from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, from_os_error
 from vnuma.words.validation import messages
+from vnuma.workloads.shell import Shell
 
 try:
     from vnuma.engine.access.connections import share_in_play
@@ -75,8 +76,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         target = target_of(options)
         if not options["attempt"]:
             return by_hand(target, options)
-        shell = ConnectionShell(self, target.name)
-        return take_step(step, options["run"], options["attempt"], target, shell)
+        return take_step(step, options["run"], options["attempt"], target, self.shell_of(target))
 
     def plan_step(
         self, options: Options, step: Callable[[str, Options, Target], Options], by_hand: ByHand
@@ -86,6 +86,18 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         if not options["attempt"]:
             return by_hand(target, options)
         return step(options["run"], options["attempt"], target)
+
+    def shell_of(self, target: Target) -> Shell:
+        """The shell of the task's host, as root if the task has `become`."""
+        return partial(self._run_script, target.name)
+
+    def _run_script(self, name: str, script: str, within_s: float = LONGEST_S) -> Output:
+        try:
+            return output_of(self._low_level_execute_command(command(script, within_s)))
+        except AnsibleError as error:  # a failed connection, or a missing SSH client
+            with suppress(AnsibleError):
+                self._connection.reset()  # a shared one does not survive a boot of the guest
+            raise refused(name, error.message) from error
 
 
 def target_of(options: Options) -> Target:
@@ -129,20 +141,3 @@ def _failure(error: VnumaError) -> Options:
 
 plain = to_jsonable_python
 """A result as JSON types only, since workers pass it to their parent."""
-
-
-@dataclass(frozen=True)
-class ConnectionShell:
-    """`workloads.shell.Shell` for a task's host."""
-
-    action: ActionBase
-    name: str
-
-    def run(self, script: str, within_s: float = LONGEST_S) -> Output:
-        """Run a script, as root if the task has `become`. Raises MachineUnreachable."""
-        try:
-            return output_of(self.action._low_level_execute_command(command(script, within_s)))
-        except AnsibleError as error:  # a failed connection, or a missing SSH client
-            with suppress(AnsibleError):
-                self.action._connection.reset()  # a shared one does not survive a boot of the guest
-            raise refused(self.name, error.message) from error

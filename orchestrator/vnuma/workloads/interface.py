@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
@@ -144,11 +144,11 @@ class SystemUnderTest(Reached, Protocol):
         """
 
 
-class Bench(Protocol):
-    """A workload on one boot: verified, warm, and ready to be measured."""
+Bench = Callable[[int, str], Reading]
+"""Runs one iteration of that size and form on a boot that is verified, warm and ready to be measured.
 
-    def run(self, size: int, form: str) -> Reading:
-        """Run one iteration. Raises MeasurementFailed or ConnectionDropped: the attempt then ends."""
+Raises MeasurementFailed or ConnectionDropped: the attempt then ends.
+"""
 
 
 class Workload(Protocol):

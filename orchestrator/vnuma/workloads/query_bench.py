@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Literal
 
 from vnuma.domain.workloads.settings import COARSE_BELOW_MS, ClockChoice
@@ -15,7 +15,7 @@ from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.statistics_time import Timing, timed
 from vnuma.sqlserver.instance import plan, server
-from vnuma.workloads.interface import Query, Reading, SystemUnderTest
+from vnuma.workloads.interface import Bench, Query, Reading, SystemUnderTest
 
 _Clock = Literal["messages", "query_stats"]
 _SCOPE = "clock"
@@ -57,33 +57,8 @@ def timed_by(
     )
 
 
-@dataclass(frozen=True)
-class QueryBench:
-    """One boot's connection, the statement of each size and form, and the clocks chosen so far."""
-
-    system: SystemUnderTest
-    connection: pyodbc.Connection
-    queries: Mapping[tuple[int, str], Query]
-    probes: Mapping[str, execution.Probe]
-    clocks: dict[str, _Clock]
-
-    def run(self, size: int, form: str) -> Reading:
-        """One execution, with its waits and how it ran. A query's first one in the run decides its clock."""
-        query, connection, key = self.queries[size, form], self.connection, f"{form}/{size}"
-        before = execution.session_waits(connection)
-        timing = timed(connection, query, self.system.settings.timeout_s)
-        if query.expected_rows is None and query.rows_from != "none":
-            same_rows(self.system, key, timing.rows)
-        spent = execution.difference(before, execution.session_waits(connection))
-        ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
-        if key not in self.clocks:
-            self.clocks[key] = choose(self.system.settings.clock, timing, ran)
-            self.system.remember(_SCOPE, {key: self.clocks[key]})
-        return timed_by(timing, self.clocks[key], ran, spent)
-
-
 @contextmanager
-def dataset_bench(system: SystemUnderTest, queries: tuple[Query, ...]) -> Iterator[QueryBench]:
+def dataset_bench(system: SystemUnderTest, queries: tuple[Query, ...]) -> Iterator[Bench]:
     """The bench of queries on the study's own database."""
     with (
         connect(system.server, system.dataset.database) as connection,
@@ -95,17 +70,31 @@ def dataset_bench(system: SystemUnderTest, queries: tuple[Query, ...]) -> Iterat
 @contextmanager
 def query_bench(
     system: SystemUnderTest, connection: pyodbc.Connection, queries: tuple[Query, ...]
-) -> Iterator[QueryBench]:
-    """Stores each form's plan before measuring, and the memory placement afterwards."""
+) -> Iterator[Bench]:
+    """Times these statements. Stores each form's plan before, and the memory placement afterwards."""
     hashes = _record_plans(system, connection, queries)
     known = execution.known_statistics(connection)
-    probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
     by_place = {(query.size, query.form): query for query in queries}
-    chosen: dict[str, _Clock] = {
+    clocks: dict[str, _Clock] = {
         key: "query_stats" if value == "query_stats" else "messages"
         for key, value in system.remembered(_SCOPE).items()
     }
-    yield QueryBench(system, connection, by_place, probes, chosen)
+
+    def run(size: int, form: str) -> Reading:
+        """One execution, with its waits and how it ran. A query's first one in the run decides its clock."""
+        query, key = by_place[size, form], f"{form}/{size}"
+        before = execution.session_waits(connection)
+        timing = timed(connection, query, system.settings.timeout_s)
+        if query.expected_rows is None and query.rows_from != "none":
+            same_rows(system, key, timing.rows)
+        spent = execution.difference(before, execution.session_waits(connection))
+        ran = execution.read(connection, hashes[form], known, timing.elapsed_ms)
+        if key not in clocks:
+            clocks[key] = choose(system.settings.clock, timing, ran)
+            system.remember(_SCOPE, {key: clocks[key]})
+        return timed_by(timing, clocks[key], ran, spent)
+
+    yield run
     system.record("memory", {"xtp_pages_kb": server.xtp_pages_kb(connection)})
 
 

@@ -31,13 +31,13 @@ class Output:
 class Shell(Protocol):
     """Runs POSIX shell scripts on one machine, as root."""
 
-    def run(self, script: str, within_s: float = LONGEST_S) -> Output:
+    def __call__(self, script: str, within_s: float = LONGEST_S) -> Output:
         """Run a script, ended after that time. Raises MachineUnreachable when the connection breaks."""
 
 
 def require(shell: Shell, script: str, what: str) -> str:
     """A script's output. Raises MeasurementFailed with its purpose (`what`) when it fails."""
-    done = shell.run(script)
+    done = shell(script)
     if done.status:
         raise MeasurementFailed(
             f"{what} failed with status {done.status}: {done.last_words}.",

@@ -177,7 +177,7 @@ def test_a_run_has_left_something_only_in_a_guest_that_it_has_proven(
 class ThisMachine:
     """A shell of a machine that is not the VM."""
 
-    def run(self, script: str, within_s: float = 60) -> Output:
+    def __call__(self, script: str, within_s: float = 60) -> Output:
         """Run it here."""
         done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
         return Output(done.returncode, done.stdout, done.stderr)

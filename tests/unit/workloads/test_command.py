@@ -411,7 +411,7 @@ class Place:
         """Itself."""
         return self
 
-    def run(self, script: str, within_s: float = 60) -> Output:
+    def __call__(self, script: str, within_s: float = 60) -> Output:
         """Run it."""
         done = subprocess.run(
             ["/bin/sh", "-c", script], capture_output=True, text=True, check=False, timeout=within_s
@@ -475,7 +475,7 @@ def test_a_program_without_a_figure_shows_its_last_words() -> None:
     system: Any = Away(settings=study, boot=boot)
 
     with pytest.raises(MeasurementFailed) as told, WORKLOAD.bench(system) as bench:
-        bench.run(1, "run")
+        bench(1, "run")
 
     assert "no *** table" in told.value.what
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -14,7 +15,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.guest_shell import PlayedShell
+from vnuma.engine.access.guest_shell import run_at
 from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.secrets import Private
@@ -83,12 +84,12 @@ class VmContext:
 
     def shell(self) -> Shell:
         """The guest's shell, as root; outside a play, each script is a play of its own."""
-        return self.task_shell or PlayedShell(self.vm.name, self.inventory)
+        return self.task_shell or partial(run_at, self.vm.name, self.inventory)
 
     def workload_shell(self) -> Shell:
         """The shell where the workload's programs run: its client's, or the guest's."""
         client = self.study.workload.client_host
-        return PlayedShell(client, self.inventory) if client else self.shell()
+        return partial(run_at, client, self.inventory) if client else self.shell()
 
     def sql(self) -> SqlServer:
         """How to reach this VM's SQL Server."""

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
@@ -143,7 +142,7 @@ def answering(shell: Shell, within_s: float, heed: Callable[[], None] = lambda: 
     until = time.monotonic() + within_s
     while True:
         try:
-            shell.run("true")
+            shell("true")
         except MachineUnreachable:
             if time.monotonic() >= until:
                 raise
@@ -153,16 +152,9 @@ def answering(shell: Shell, within_s: float, heed: Callable[[], None] = lambda: 
             return shell
 
 
-@dataclass(frozen=True)
-class PlayedShell:
-    """`workloads.shell.Shell` for one machine, outside a play."""
-
-    name: str
-    inventory: Path
-
-    def run(self, script: str, within_s: float = LONGEST_S) -> Output:
-        """Run it as one play. Raises MachineUnreachable."""
-        said = run_on([self.name], self.inventory, script, within_s)[self.name]
-        if isinstance(said, MachineUnreachable):
-            raise said
-        return said
+def run_at(name: str, inventory: Path, script: str, within_s: float = LONGEST_S) -> Output:
+    """Run a script as root on one machine, as a play of its own. Raises MachineUnreachable."""
+    said = run_on([name], inventory, script, within_s)[name]
+    if isinstance(said, MachineUnreachable):
+        raise said
+    return said

@@ -123,7 +123,7 @@ def wait_quiet(shell: Shell, rule: QuietRule, heed: Callable[[], None]) -> Quiet
     """Wait until the guest's CPUs are quiet for the rule's time in a row. Raises MachineUnreachable."""
     began = time.monotonic()
     while rule.for_s:
-        lines = shell.run(f"{_CPU_TIME}; sleep {rule.for_s:g}; {_CPU_TIME}").stdout.splitlines()
+        lines = shell(f"{_CPU_TIME}; sleep {rule.for_s:g}; {_CPU_TIME}").stdout.splitlines()
         before, after = [machine_time(line) for line in lines] if len(lines) == 2 else (None, None)
         busy, waited_s = machine_busy(before, after), time.monotonic() - began
         if busy is None:
@@ -139,7 +139,7 @@ def proven_guest(vm: Vm, shell: Shell, bios_uuid: str | None) -> LinuxFacts:
     """What the shell's machine says of itself. Raises WrongServer unless it is the VM with that firmware; or,
     where nothing boots it, the machine that the run began with.
     """
-    seen = facts_of(vm.name, shell.run(linux_question("/")))
+    seen = facts_of(vm.name, shell(linux_question("/")))
     if bios_uuid is None:
         shown, wanted = seen.identity, vm.vm_key.removeprefix(UNSHAPED)
         same = shown == wanted

@@ -322,7 +322,7 @@ def measure_turn(context: VmContext, attempt: Claim, bench: Bench, turn: Turn) -
     """Run one iteration and store it at once; a failure is a sample with a reason."""
     try:
         with _unbroken():
-            reading = bench.run(turn.size, turn.form)
+            reading = bench(turn.size, turn.form)
         require_declared(reading, context.study.workload, turn.form)
     except (MeasurementFailed, ConnectionDropped, SqlFailed) as error:
         known = error.execution if isinstance(error, MeasurementFailed) else None

@@ -227,7 +227,7 @@ def ask_client(context: VmContext) -> dict[str, object]:
     used for this VM, MachineUnreachable.
     """
     name = str(context.study.workload.client_host)
-    seen, known = facts_of(name, context.workload_shell().run(linux_question("/"))), known_client(context)
+    seen, known = facts_of(name, context.workload_shell()(linux_question("/"))), known_client(context)
     machine = f"{seen.identity} {seen.uuid}"
     if known and known["machine"] != machine:
         raise WrongServer(

@@ -370,17 +370,10 @@ def _guest_differences(context: VmContext) -> list[Difference]:
     ]
 
 
-@dataclass(frozen=True)
-class FencedShell:
-    """`workloads.shell.Shell` that checks the lease before each script. Raises LeaseLost."""
-
-    shell: Shell
-    fence: Callable[[], None]
-
-    def run(self, script: str, within_s: float = LONGEST_S) -> Output:
-        """Run it."""
-        self.fence()
-        return self.shell.run(script, within_s)
+def _fenced(context: VmContext, shell: Shell, script: str, within_s: float = LONGEST_S) -> Output:
+    """Run a script after checking the lease. Raises LeaseLost."""
+    context.fence()
+    return shell(script, within_s)
 
 
 @dataclass(frozen=True)
@@ -396,7 +389,7 @@ class Leftover:
 
     @property
     def shell(self) -> Shell:
-        return FencedShell(self.context.workload_shell(), self.context.fence)
+        return partial(_fenced, self.context, self.context.workload_shell())
 
     def masked(self, text: str) -> str:
         """The text without secrets."""
@@ -420,7 +413,7 @@ def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored) 
         boot = _reached_boot(context, done)
         workload_named(workload.name).remove(Leftover(context, boot), workload)
         edits, before = guest_edits(context, choice), _held_before(context)
-        shell, wanted = FencedShell(context.shell(), context.fence), {name: before[name] for name in edits}
+        shell, wanted = partial(_fenced, context, context.shell()), {name: before[name] for name in edits}
         found = {name: str(edit.before) for name, edit in edits.items()}
         sql_identity.set_kernel(shell, wanted, found, _journal(context))
         now = _kernel_now(context, before)

@@ -54,35 +54,28 @@ class Execution:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class Probe:
-    """The statement to read one query's executions on this server; prepared once per boot."""
-
-    statement: str
-    statistics: tuple[str, ...]
-
-
 def known_statistics(connection: pyodbc.Connection) -> tuple[str, ...]:
     """The columns of interest in this version, read once per boot."""
     return query.present(connection, _VIEW, _STATISTICS)
 
 
-def prepare(query_hash: str, known: tuple[str, ...]) -> Probe:
-    """The statement for a query with that hash."""
+def read(
+    connection: pyodbc.Connection, query_hash: str, known: tuple[str, ...], elapsed_ms: int
+) -> Execution:
+    """How the query with that hash ran, whose message says `elapsed_ms`; `known` as `known_statistics`.
+
+    Raises as a lost connection does.
+    """
     wanted = ["r.scheduler_id", "s.cpu_id", "s.parent_node_id", *(f"q.{name}" for name in known)]
     found = query_hash if _HASH.fullmatch(query_hash) else "NULL"
-    return Probe(f"SELECT TOP ({_LATEST}) {', '.join(wanted)} {_WHERE.format(hash=found)}", known)
-
-
-def read(connection: pyodbc.Connection, probe: Probe, elapsed_ms: int) -> Execution:
-    """How the statement ran whose message says `elapsed_ms`. Raises as a lost connection does."""
-    kinds = (Maybe(int),) * 3 + (Maybe(query.as_sent),) * len(probe.statistics)
-    rows = query.rows(connection, probe.statement, *kinds)
+    statement = f"SELECT TOP ({_LATEST}) {', '.join(wanted)} {_WHERE.format(hash=found)}"
+    kinds = (Maybe(int),) * 3 + (Maybe(query.as_sent),) * len(known)
+    rows = query.rows(connection, statement, *kinds)
     if not rows:
         return Execution(None, None, None, reason=NOT_SHOWN)
     scheduler, cpu, node = (_whole(value) for value in rows[0][:3])
     for row in rows:
-        statistics: dict[str, Any] = dict(zip(probe.statistics, row[3:], strict=True))
+        statistics: dict[str, Any] = dict(zip(known, row[3:], strict=True))
         if _agrees(statistics.get("last_elapsed_time"), elapsed_ms):
             return Execution(
                 scheduler,

@@ -22,7 +22,7 @@ from vnuma.sqlserver.instance.server import read_permissions
 from vnuma.workloads.call_volume.call_window import Edge, Window, require_trustworthy
 from vnuma.workloads.call_volume.callers import Callers, callers
 from vnuma.workloads.call_volume.settings import CallVolume
-from vnuma.workloads.interface import Document, Obstacle, Reading, SystemUnderTest, Workload
+from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, SystemUnderTest, Workload
 
 LAB_RAMP_S, LAB_WINDOW_S = 0.05, 0.3
 """Longest ramp and window on the lab, in seconds of the client.
@@ -142,11 +142,11 @@ class CallVolumeWorkload(Workload):
         return {"database": database, "changed": made, "seek_rows": rows}
 
     @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[CallBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
         """Callers for this boot."""
         database, client = system.dataset.database, system.client(system.settings.client)
         with connect(system.server, database) as observer, callers(system.server, database, client) as crowd:
-            yield CallBench(system, observer, crowd, call_counters.counts_schedulers(observer))
+            yield CallBench(system, observer, crowd, call_counters.counts_schedulers(observer)).run
 
 
 def _from(where: call_counters.Endpoint | None) -> str:

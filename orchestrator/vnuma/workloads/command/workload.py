@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from shlex import join, quote
 from uuid import uuid4
@@ -264,41 +265,35 @@ class CommandWorkload(Workload):
         settings: Command = system.settings
         with undo_at_end(lambda: _tear_down(system, settings)):
             _set_up(system, settings.setup, "setup")
-            yield _Programs(system)
+            yield partial(_measured, system)
             if settings.client and system.guest_boot() != system.proven_guest_boot:
                 raise MeasurementFailed(f"{system.vm} was restarted while {settings.client} measured it.")
 
 
-@dataclass(frozen=True)
-class _Programs:
-    """The measured program on one boot."""
-
-    system: SystemUnderTest
-
-    def run(self, size: int, form: str) -> Reading:
-        """Run it once. Raises MeasurementFailed, with its output if there is one."""
-        system, settings = self.system, self.system.settings
-        program = settings.filled(settings.run, size, form)
-        done = _run(system, program, settings.timeout_s, MEASURED)
-        kept = {
-            "stdout": system.masked(done.stdout),
-            "stderr": system.masked(done.stderr),
-            "exit_code": done.status,
-            "program": system.masked(shown(program)),
-        }
-        try:
-            value = figure_of(settings, done, system.boot, system.masked)
-        except Unreadable as why:
-            last = "" if done.status else f" It printed last: {_last_words(done, system.masked)}"
-            kind = MeasurementFailed if isinstance(why, BootedMeanwhile) else NoFigure
-            failed = kind(
-                f"{settings.client or system.vm}: {kept['program']}: {why}.{last}",
-                fix="Run it there by hand; its output: vnuma results latest --format csv --table samples. "
-                "If the study is wrong, correct it and start a new run: a resumed one keeps the study.",
-            )
-            failed.execution = kept
-            raise failed from None
-        return Reading(elapsed_ms=done.seconds * 1000, value=value, execution=kept)
+def _measured(system: SystemUnderTest, size: int, form: str) -> Reading:
+    """Run the measured program once. Raises MeasurementFailed, with its output if there is one."""
+    settings: Command = system.settings
+    program = settings.filled(settings.run, size, form)
+    done = _run(system, program, settings.timeout_s, MEASURED)
+    kept = {
+        "stdout": system.masked(done.stdout),
+        "stderr": system.masked(done.stderr),
+        "exit_code": done.status,
+        "program": system.masked(shown(program)),
+    }
+    try:
+        value = figure_of(settings, done, system.boot, system.masked)
+    except Unreadable as why:
+        last = "" if done.status else f" It printed last: {_last_words(done, system.masked)}"
+        kind = MeasurementFailed if isinstance(why, BootedMeanwhile) else NoFigure
+        failed = kind(
+            f"{settings.client or system.vm}: {kept['program']}: {why}.{last}",
+            fix="Run it there by hand; its output: vnuma results latest --format csv --table samples. "
+            "If the study is wrong, correct it and start a new run: a resumed one keeps the study.",
+        )
+        failed.execution = kept
+        raise failed from None
+    return Reading(elapsed_ms=done.seconds * 1000, value=value, execution=kept)
 
 
 def _set_up(system: SystemUnderTest, programs: Iterable[Program], what: str) -> None:
@@ -359,9 +354,7 @@ def _run(where: Reached, program: Program, limit_s: float, part: str) -> Ran:
     """Run a program. One name for all programs of a VM ends what a killed play has left of them."""
     token, name = uuid4().hex, sha256(where.vm_key.encode()).hexdigest()[:16]
     try:
-        said = where.shell.run(
-            posix_script(program, limit_s, token, name, part, where.boot), limit_s + _LONGER_S
-        )
+        said = where.shell(posix_script(program, limit_s, token, name, part, where.boot), limit_s + _LONGER_S)
     except MachineUnreachable as error:
         raise MeasurementFailed(
             f"The connection broke while {where.masked(shown(program))} ran: {error.what}",

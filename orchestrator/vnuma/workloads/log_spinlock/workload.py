@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 
 from vnuma.domain.study.study import Dataset
 from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
@@ -18,6 +19,7 @@ from vnuma.sqlserver.instance import call_counters, server_configuration
 from vnuma.sqlserver.instance.call_counters import LOGCACHE_ACCESS, Counters, LogWriter, WorkerCpus
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.workloads.interface import (
+    Bench,
     Document,
     Obstacle,
     Reading,
@@ -36,30 +38,18 @@ _SINCE = 12
 """SQL Server 2014: delayed durability and natively compiled procedures."""
 
 
-@dataclass(frozen=True)
-class LogBench:
-    """One boot whose workers are placed."""
-
-    system: SystemUnderTest
-    connection: pyodbc.Connection
-    cpus: tuple[int, ...]
-
-    def run(self, size: int, form: str) -> Reading:
-        """One load into an empty table, whose rows are counted afterwards."""
-        settings: LogSpinlock = self.system.settings
-        run_all(self.connection, log_load.make(form, size))
-        log_load.truncate_log(self.connection, self.system.dataset.database)
-        load = Load(
-            self.system.server,
-            self.system.dataset.database,
-            form,
-            settings.sessions,
-            size // settings.sessions,
-            settings.timeout_s,
-        )
-        loaded = run_load(load, self.connection, self.cpus)
-        rows = _require_rows(self.connection, form, size)
-        return reading(loaded, size, rows, len(self.cpus))
+def _run(
+    system: SystemUnderTest, connection: pyodbc.Connection, cpus: tuple[int, ...], size: int, form: str
+) -> Reading:
+    """One load into an empty table, by workers on these CPUs; its rows are counted afterwards."""
+    settings, database = system.settings, system.dataset.database
+    run_all(connection, log_load.make(form, size))
+    log_load.truncate_log(connection, database)
+    inserts_each = size // settings.sessions
+    load = Load(system.server, database, form, settings.sessions, inserts_each, settings.timeout_s)
+    loaded = run_load(load, connection, cpus)
+    rows = _require_rows(connection, form, size)
+    return reading(loaded, size, rows, len(cpus))
 
 
 def reading(loaded: Loaded, inserts: int, rows: int, cpus: int) -> Reading:
@@ -142,7 +132,7 @@ class LogSpinlockWorkload(Workload):
         }
 
     @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[LogBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
         """Place workers on the log writers' node or away from it, and verify both."""
         settings: LogSpinlock = system.settings
         database = system.dataset.database
@@ -154,7 +144,7 @@ class LogSpinlockWorkload(Workload):
                 writers = call_counters.read_log_writers(connection)
                 _require_still_there(writers, placed)
                 system.record("workload", _evidence(settings, writers, placed, cpus))
-                yield LogBench(system, connection, cpus)
+                yield partial(_run, system, connection, cpus)
                 for form in settings.forms:
                     run_all(connection, list(log_load.make(form, 1))[:2])
 

@@ -59,7 +59,7 @@ class PageCacheWorkload(Workload):
             node = machine.node(settings.cpu_node)
             readers = settings.readers(len(node.cpus) if node else 1)
             system.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
-            yield _Pass(system, settings, machine, readers)
+            yield _Pass(system, settings, machine, readers).run
 
 
 def _kernel(machine: LinuxFacts) -> Document:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from functools import partial
 
 from vnuma.domain.study.study import Dataset
 from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
@@ -12,7 +13,7 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import increase, run_all
 from vnuma.sqlserver.instance import buffer_pool, server, server_configuration
-from vnuma.workloads.interface import Document, Obstacle, Query, Reading, SystemUnderTest, Workload
+from vnuma.workloads.interface import Bench, Document, Obstacle, Query, Reading, SystemUnderTest, Workload
 from vnuma.workloads.reporting_streams import tran_stats
 from vnuma.workloads.reporting_streams.settings import MISPLACED, REMOTE_SCAN, ReportingStreams
 from vnuma.workloads.reporting_streams.streams import (
@@ -25,29 +26,23 @@ from vnuma.workloads.reporting_streams.streams import (
 )
 
 
-@dataclass(frozen=True)
-class StreamsBench:
-    """One warm boot: its pages are on one node, its streams use one port."""
-
-    system: SystemUnderTest
-    streams: NodePort
-    query: Query
-    scans: NodeScans
-
-    def run(self, size: int, form: str) -> Reading:
-        """One window: each stream runs its queries. Raises PlacementNotProven for misplaced lookups."""
-        settings, database = self.system.settings, self.system.dataset.database
-        with connect(self.system.server) as beside, ExitStack() as opened:
-            streams = [opened.enter_context(connect(self.streams.server, database)) for _ in range(size)]
-            for connection in streams:
-                _require_arrival(connection, self.streams)
-            before = buffer_pool.lookups(beside)
-            ran = run_streams(streams, self.query, settings.queries_per_stream, settings.timeout_s)
-            looked = increase(buffer_pool.lookups(beside), before)
-        figures = {MISPLACED.name: _require_side(settings, looked)}
-        if self.scans.ratio is not None:
-            figures[REMOTE_SCAN.name] = self.scans.ratio
-        return streams_reading(ran, figures, {"page_lookups": asdict(looked)})
+def _run(system: SystemUnderTest, by: NodePort, scans: NodeScans, size: int, _form: str) -> Reading:
+    """One window: each stream runs its queries by that port. Raises PlacementNotProven for misplaced
+    lookups.
+    """
+    settings, database = system.settings, system.dataset.database
+    with connect(system.server) as beside, ExitStack() as opened:
+        streams = [opened.enter_context(connect(by.server, database)) for _ in range(size)]
+        for connection in streams:
+            _require_arrival(connection, by)
+        before = buffer_pool.lookups(beside)
+        query = reporting_query(settings.rows)
+        ran = run_streams(streams, query, settings.queries_per_stream, settings.timeout_s)
+        looked = increase(buffer_pool.lookups(beside), before)
+    figures = {MISPLACED.name: _require_side(settings, looked)}
+    if scans.ratio is not None:
+        figures[REMOTE_SCAN.name] = scans.ratio
+    return streams_reading(ran, figures, {"page_lookups": asdict(looked)})
 
 
 class ReportingStreamsWorkload(Workload):
@@ -83,7 +78,7 @@ class ReportingStreamsWorkload(Workload):
         }
 
     @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[StreamsBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
         """Warm one node through its port, and prove the placement of every page and connection."""
         settings, database = system.settings, system.dataset.database
         own, away = _memory_nodes(system)
@@ -98,7 +93,7 @@ class ReportingStreamsWorkload(Workload):
         scans = scan_from_both(own, away, database, warm, rows=settings.rows, timeout_s=limit_s)
         streams = own if settings.placement == "local" else away
         system.record("workload", _evidence(settings.placement, own, streams, pages, scans))
-        yield StreamsBench(system, streams, reporting_query(settings.rows), scans)
+        yield partial(_run, system, streams, scans)
 
 
 def reporting_query(rows: int) -> Query:

@@ -16,8 +16,8 @@ from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.database import ownership
-from vnuma.workloads.interface import Document, Obstacle, Query, SystemUnderTest, Workload
-from vnuma.workloads.query_bench import QueryBench, query_bench
+from vnuma.workloads.interface import Bench, Document, Obstacle, Query, SystemUnderTest, Workload
+from vnuma.workloads.query_bench import query_bench
 from vnuma.workloads.sql_script.settings import BYTE_ORDER_MARK, SEPARATOR, SIZE, VARIABLE, SqlScript
 
 
@@ -68,7 +68,7 @@ class SqlScriptWorkload(Workload):
             return {"database": database, "changed": ownership.ensure(connection, database)}
 
     @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
         """Setup runs in the measuring session, so that its temporary tables exist; teardown in its own."""
         settings, values = system.settings, system.settings.parameters
         database = settings.database or system.dataset.database
