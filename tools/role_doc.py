@@ -49,7 +49,7 @@ def markdown() -> str:
             _HEAD,
             "| privilege | for |",
             "|---|---|",
-            *(f"| {need.privilege} | {need.purpose} |" for need in ROLE),
+            *(f"| {privilege} | {purpose} |" for privilege, purpose in ROLE.items()),
             "",
             "A study needs only those for the settings that its arms change, plus AdvancedConfig and power.",
             "`vnuma doctor` and preflight (P00) show what is missing on a VM.",

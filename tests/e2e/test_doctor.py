@@ -15,7 +15,7 @@ from tests.support.site import write_inventory
 from vnuma.domain.vm.role import ELSEWHERE, ROLE
 from vnuma.sqlserver.client.driver import discover
 
-NEEDED = [need.privilege for need in ROLE]
+NEEDED = list(ROLE)
 HELPS = {item.privilege: item for item in ELSEWHERE}
 HELPED = "Datastore.Browse"
 

@@ -20,7 +20,7 @@ from tests.support.cli import command, vnuma_here
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.stores import new_store
 from tests.support.supervised import Struck
-from vnuma.engine.access.locking import StillLocked, vm_lock
+from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.actions.steps import restore
 from vnuma.engine.lease.supervision import release_dead_supervisor
 from vnuma.errors import (
@@ -30,6 +30,7 @@ from vnuma.errors import (
     NotAtBaseline,
     StoreBusy,
     StoreError,
+    VmHeld,
 )
 from vnuma.logins import Logins
 
@@ -143,7 +144,7 @@ def test_a_vm_is_not_changed_where_it_could_not_be_locked_later(lab: LabFactory,
     read_only(small_disk)
     with (
         vm_lock(small_disk, context.vm.vm_key, "sql16"),
-        pytest.raises(StillLocked),
+        pytest.raises(VmHeld),
         vm_lock(small_disk, context.vm.vm_key, "sql16", wait_s=0),
     ):
         pass

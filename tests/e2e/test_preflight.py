@@ -48,7 +48,7 @@ def test_the_preflight_of_one_vm_takes_thirteen_round_trips_at_most(
 def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: Path) -> None:
     """From vSphere and from SQL Server, before a run is stored; what is accepted warns."""
     lacking = "VirtualMachine.Config.Resource"
-    allowed = ["System.View", "System.Read", *(need.privilege for need in ROLE if need.privilege != lacking)]
+    allowed = ["System.View", "System.Read", *(privilege for privilege in ROLE if privilege != lacking)]
     account = {"user": "limited@vsphere.local", "privileges": allowed}
     around = {"fault_tolerance": True, "devices": ["raw_disk"], "guest_name": "OTHER", "snapshot": "before"}
     use = {"availability_group": ["sales"], "backups": ["sales"]}

@@ -18,7 +18,7 @@ from tests.support.cli import command, vnuma
 from tests.support.looking import settings_now, until
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
-from vnuma.engine.access.locking import StillLocked, vm_lock
+from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
@@ -133,7 +133,7 @@ def test_a_restore_asks_what_was_changed_once_it_has_the_lock(tmp_path: Path, la
         try:
             with vm_lock(context.home, context.vm.vm_key, context.vm.name, wait_s=0):
                 locked.append(False)
-        except StillLocked:
+        except VmHeld:
             locked.append(True)
         return source_in_store(context, "refuse")
 
@@ -151,7 +151,7 @@ def test_a_restore_asks_what_was_changed_once_it_has_the_lock(tmp_path: Path, la
 
 
 def _cannot(*_given: object, **_by_name: object) -> Restored:
-    raise StillLocked("process 1 on this machine holds sql16 and is stopped")
+    raise VmHeld("process 1 on this machine holds sql16 and is stopped")
 
 
 def age_heartbeat(store: Store) -> None:
@@ -173,7 +173,7 @@ def _frozen_without_lock(home: Path, pid: int) -> bool:
     try:
         with vm_lock(home, vm.vm_key, vm.name, wait_s=0):
             return True
-    except StillLocked:
+    except VmHeld:
         for member in family:
             os.kill(member, signal.SIGCONT)
         return False

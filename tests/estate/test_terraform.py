@@ -333,7 +333,7 @@ def test_a_clone_has_the_hardware_version_of_its_template(
     (read,) = [vm for vm in estate.vms if vm.facts.name == "clone"]
     assert read.facts.hardware_version == (hardware or 0)
     assert vm.planned is not None
-    assert vm.planned.layouts[0].node_sizes == nodes
+    assert next(iter(vm.planned.hosts)) == nodes
     assert hardware or "hardware version" in vm.planned.doubt
 
 

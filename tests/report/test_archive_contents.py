@@ -161,7 +161,7 @@ def test_every_picture_says_unit_n_direction_and_that_it_is_simulated(
     """In light and in dark no colour is left to a page, and the words are in the picture itself."""
     words = re.compile("SIMULATED|faster|boots|var\\(")
     for scheme in ("light", "dark"):
-        drawn = {picture.name: set(words.findall(picture.svg)) for picture in pictures(exported[1], scheme)}
+        drawn = {name: set(words.findall(svg)) for name, svg in pictures(exported[1], scheme)}
         figures = {name for name in drawn if not name.startswith(("topology", "host"))}
 
         assert (len(drawn), len(figures)) == (4 + 1 + 5, 4)

@@ -34,7 +34,7 @@ def test_no_output_makes_a_figure_up(loaded: Load, story: Story, caution: str) -
     """Terminal, page, JSON and pictures; no verdict that needs data, no interval, no recommendation."""
     run = loaded(story)
     found = document(run)
-    shown = [as_text(run), page_text(run), *(picture.svg for picture in pictures(run))]
+    shown = [as_text(run), page_text(run), *dict(pictures(run)).values()]
 
     assert {caution} <= {item["id"] for item in found["warnings"]}
     assert found["recommended"][0]["arms"] == []

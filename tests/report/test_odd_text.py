@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.report.build import Story, study_text
-from vnuma.report.charts.pictures import Picture, pictures
+from vnuma.report.charts.pictures import pictures, write_picture
 from vnuma.report.charts.svg import draw, layer, name_of, quantity
 from vnuma.report.model.model import LoadedRun
 
@@ -21,7 +21,7 @@ def test_a_title_may_look_like_a_colour(loaded: Callable[[Story], LoadedRun]) ->
     """`var(--x)` is a name of the style sheet's kind; a title may have it all the same."""
     text = study_text(sizes="500", forms="client").replace("Dakic 2019, Table 1", "var(--x)")
     run = loaded(Story(text=text))
-    assert [picture.name for picture in pictures(run) if picture.svg.count("var(--x)")] != []
+    assert [name for name, svg in pictures(run) if svg.count("var(--x)")] != []
 
 
 def test_a_chart_that_cannot_be_drawn_says_so_in_its_place() -> None:
@@ -40,7 +40,7 @@ def test_a_picture_that_ends_its_process_costs_that_picture(tmp_path: Path) -> N
     """vl-convert aborts for its size: the others are written, and a text says which is missing and why."""
     for name, side in (("before", 10), ("huge", 1_000_000), ("after", 10)):
         svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="{side}" height="{side}"></svg>'
-        Picture(name, svg).write(tmp_path)
+        write_picture(tmp_path, name, svg)
 
     written = {path.name for path in tmp_path.iterdir()}
     assert {"before.png", "before.pdf", "after.png", "after.pdf", "huge.svg", "huge.png.txt"} <= written

@@ -155,7 +155,7 @@ def _ours(server: SqlServer, statement: str, rows: int) -> Iterator[Drainer]:
 
 @contextmanager
 def _bare(program: Path, server: SqlServer, statement: str) -> Iterator[Drainer]:
-    install(driver_files(server))  # the program inherits their location
+    install(*driver_files(server))  # the program inherits their location
     with _process([str(program)]) as process:
         yield Drainer(process, [connection_string(server, DATABASE), statement])
 

@@ -20,10 +20,9 @@ from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
-from vnuma.engine.access.guest_shell import LONGEST_S, Output, command, output_of, refused
+from vnuma.engine.access.guest_shell import LONGEST_S, Output, Shell, command, output_of, refused
 from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, from_os_error
 from vnuma.words.validation import messages
-from vnuma.workloads.shell import Shell
 
 try:
     from vnuma.engine.access.connections import share_in_play

@@ -44,19 +44,12 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The vNUMA nodes on these hosts, by size in vCPUs."""
-
-    node_sizes: tuple[int, ...]
-    hosts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Outlook:
     """What a VM's guest gets at a power-on, by host."""
 
     shape: str
-    layouts: tuple[Layout, ...]
+    hosts: Mapping[tuple[int, ...], tuple[str, ...]]
+    """The hosts of each layout of vNUMA nodes, by their sizes in vCPUs."""
     doubt: str
     """Why a prediction has low confidence; empty if all have a high one."""
 
@@ -464,8 +457,8 @@ def _outlook(outlook: Outlook | None) -> dict[str, Any] | None:
     if outlook is None:
         return None
     layouts = [
-        {"vnuma_nodes": len(one.node_sizes), "node_sizes": list(one.node_sizes), "hosts": list(one.hosts)}
-        for one in outlook.layouts
+        {"vnuma_nodes": len(sizes), "node_sizes": list(sizes), "hosts": list(hosts)}
+        for sizes, hosts in outlook.hosts.items()
     ]
     return {
         "shape": outlook.shape,

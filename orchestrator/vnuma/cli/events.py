@@ -21,23 +21,22 @@ if TYPE_CHECKING:
 Listener = Callable[["Event"], None]
 
 
-class JsonLines:
+def json_lines(stream: BinaryIO) -> Listener:
     """Writes each event as a line. A failure to write ends the log, not the run."""
+    ended = False
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._ended = False
-
-    def __call__(self, event: Event) -> None:
-        """Write it, as long as events can be written."""
-        if self._ended:
+    def write(event: Event) -> None:
+        nonlocal ended
+        if ended:
             return
         try:
-            self._stream.write(json.dumps(event).encode() + b"\n")
-            self._stream.flush()
+            stream.write(json.dumps(event).encode() + b"\n")
+            stream.flush()
         except OSError as error:
-            self._ended = True
+            ended = True
             say(f"No further events are written ({error.strerror}); the run continues.", sys.stderr)
+
+    return write
 
 
 class News:
@@ -132,7 +131,7 @@ def following(where: str | None) -> Iterator[list[Listener]]:
     if where is None:
         yield []
     elif where == "-":
-        yield [JsonLines(sys.stdout.buffer)]
+        yield [json_lines(sys.stdout.buffer)]
     else:
         try:
             # Unbuffered, so that a failed line is not written again when the file is closed.
@@ -142,4 +141,4 @@ def following(where: str | None) -> Iterator[list[Listener]]:
                 f"Events cannot be written to {where} ({error.strerror}).", fix="Name another file, or -"
             ) from error
         with file:
-            yield [JsonLines(file)]
+            yield [json_lines(file)]

@@ -28,7 +28,7 @@ from vnuma.errors import EnvironmentProblem, InputError, StoreError, VnumaError
 from vnuma.report.page.page import policy, text_of
 from vnuma.serve.connections import RESERVED, Access, BoundedProtocol, Guard, OneLineWhenFull
 from vnuma.serve.metrics import CONTENT_TYPE, metrics
-from vnuma.serve.pages import Live, Pages, trouble, trouble_live
+from vnuma.serve.pages import Pages, mark_of, trouble, trouble_live
 from vnuma.serve.reader import POLL_S, Reader
 from vnuma.store.open import Store
 
@@ -96,7 +96,7 @@ async def _events(pages: Pages, watching: anyio.CapacityLimiter, request: Reques
         return Response(media_type="text/event-stream")
     if watching.available_tokens < 1:
         raise HTTPException(503, "Too many watchers.")
-    return StreamingResponse(_stream(watching, pages, live, seen), media_type="text/event-stream")
+    return StreamingResponse(_stream(watching, live, seen), media_type="text/event-stream")
 
 
 def _trouble(_: Request, error: Exception) -> Response:
@@ -114,32 +114,31 @@ def _static(files: Iterable[str], media_type: str) -> Callable[[Request], Respon
     return lambda _: PlainTextResponse(text, media_type=media_type, headers={"cache-control": "no-cache"})
 
 
-def _live_of(pages: Pages, page: str) -> Callable[[], Live]:
+def _live_of(pages: Pages, page: str) -> Callable[[], str]:
     if page.startswith(_RUN):
         name = unquote(page.removeprefix(_RUN))
         return lambda: pages.run_live(name)
     return pages.runs_live
 
 
-def _or_trouble(pages: Pages, live: Callable[[], Live]) -> Live:
+def _or_trouble(live: Callable[[], str]) -> str:
     try:
         return live()
     except VnumaError as error:
         return trouble_live(error)
 
 
-async def _stream(
-    watching: anyio.CapacityLimiter, pages: Pages, live: Callable[[], Live], seen: str
-) -> AsyncIterator[str]:
+async def _stream(watching: anyio.CapacityLimiter, live: Callable[[], str], seen: str) -> AsyncIterator[str]:
     """Each change of the page's live part, as long as the reader listens."""
     async with watching:
         yield "retry: 2000\n\n"
         silent = 0.0
         while True:
-            now = await run_in_threadpool(_or_trouble, pages, live)
-            if now.mark != seen:
-                seen, silent = now.mark, 0.0
-                yield f"id: {now.mark}\nevent: live\ndata: {json.dumps(now.html)}\n\n"
+            html = await run_in_threadpool(_or_trouble, live)
+            now = mark_of(html)
+            if now != seen:
+                seen, silent = now, 0.0
+                yield f"id: {now}\nevent: live\ndata: {json.dumps(html)}\n\n"
             elif silent >= ALIVE_S:
                 silent = 0.0
                 yield ": alive\n\n"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
@@ -47,20 +46,12 @@ _SIGNS: Mapping[CellWord, str] = {
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Live:
-    """The changing part of a page, with a mark that is equal for equal text."""
-
-    html: str
-    mark: str
-
-
 class Pages:
     """The pages of one store. Texts with figures are cached by run; no samples stay in memory."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self._live = SharedCache[Live](200)
+        self._live = SharedCache[str](200)
         self._answers = SharedCache[tuple[str, Hashable]](200)
         self._reports = SharedCache[str](REPORTS)
         self._compared = SharedCache[str](REPORTS)
@@ -76,13 +67,13 @@ class Pages:
         path = f"/runs/{quote(reference(progress), safe='')}"
         return _watched(progress.run.name, self.run_live(name), path, progress.run.simulated)
 
-    def runs_live(self) -> Live:
+    def runs_live(self) -> str:
         """The changing part of the page of runs."""
         view = self.reader.view()
         lines = [(progress, line_of(progress)) for progress in reversed(view.runs)]
-        return self._made("/", view.number, lambda: _filled("runs_live", view=view, lines=lines))
+        return self._live.get("/", view.number, lambda: _filled("runs_live", view=view, lines=lines))
 
-    def run_live(self, name: str) -> Live:
+    def run_live(self, name: str) -> str:
         """The changing part of a run's page. Raises InputError."""
         view, progress = self.reader.view(), self._run(name)
         answers, mark = self._answers_of(progress)
@@ -97,7 +88,7 @@ class Pages:
                 signs=_SIGNS,
             )
 
-        return self._made(progress.run.id, (view.number, mark), make)
+        return self._live.get(progress.run.id, (view.number, mark), make)
 
     def report(self, name: str) -> str:
         """The run's report. Raises InputError."""
@@ -204,30 +195,28 @@ class Pages:
             raise view.trouble or InputError(f"The store has no run '{name}'.", fix="The list has every run.")
         return found
 
-    def _made(self, key: Hashable, mark: Hashable, make: Callable[[], str]) -> Live:
-        return self._live.get(key, mark, lambda: _live(make()))
-
 
 def trouble(error: VnumaError) -> str:
     """The page for an error: what went wrong, and what to do."""
     return _page("trouble", "Not available", None, error=error)
 
 
-def trouble_live(error: VnumaError) -> Live:
+def trouble_live(error: VnumaError) -> str:
     """The same as the changing part of a page already shown."""
-    return _live(_filled("trouble_live", error=error))
+    return _filled("trouble_live", error=error)
 
 
-def _watched(title: str, live: Live, path: str, simulated: str | None = None) -> str:
-    return _page("watched", title, simulated, live=live, watch=path)
+def _watched(title: str, live: str, path: str, simulated: str | None = None) -> str:
+    return _page("watched", title, simulated, live=live, mark=mark_of(live), watch=path)
 
 
 def _page(name: str, title: str, simulated: str | None, **values: object) -> str:
     return _filled(name, title=title, banner=banner(simulated), page=name, **values)
 
 
-def _live(html: str) -> Live:
-    return Live(html, hashlib.sha256(html.encode()).hexdigest()[:16])
+def mark_of(live: str) -> str:
+    """A mark of a page's changing part, equal for equal text."""
+    return hashlib.sha256(live.encode()).hexdigest()[:16]
 
 
 def reference(progress: Progress) -> str:

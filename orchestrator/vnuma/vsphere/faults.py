@@ -21,13 +21,9 @@ class SessionExpired(VCenterUnreachable):
     """The session expired, was ended, or vCenter restarted."""
 
 
-class UnexpectedFault(EnvironmentProblem):
-    """vSphere answered with a fault that no caller expected."""
-
-
-def unexpected(fault: Exception, address: str) -> UnexpectedFault:
+def unexpected(fault: Exception, address: str) -> EnvironmentProblem:
     """The error for a fault without a special meaning: vSphere's text, and where to look."""
-    return UnexpectedFault(
+    return EnvironmentProblem(
         f"{address} answered {describe(fault)}.",
         fix="Look at the VM's recent tasks and events in vCenter, then try again.",
     )

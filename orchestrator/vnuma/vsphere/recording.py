@@ -86,7 +86,7 @@ def recorded_objects(session: Session, ref: vim.VirtualMachine, most: int) -> tu
 def _of_managers(session: Session) -> dict[Any, dict[str, Any]]:
     """The performance counters and privileges that vnuma uses, of all that this account is shown."""
     counters, rights = session.content.perfManager, session.content.authorizationManager
-    names = {one.privilege for one in ROLE} | {one.privilege for one in ELSEWHERE}
+    names = {*ROLE, *(one.privilege for one in ELSEWHERE)}
     found: dict[Any, dict[str, Any]] = {}
     with suppress(*_NOT_SHOWN):
         ids, listed = set(counter_ids(session).values()), counters.perfCounter

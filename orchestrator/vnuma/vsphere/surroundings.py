@@ -238,8 +238,8 @@ def _lacking(wanted: Iterable[str], answers: Iterable[Any]) -> tuple[str, ...]:
     return tuple(name for name in wanted if name not in granted)
 
 
-def places_of(session: Session, ref: vim.VirtualMachine) -> Mapping[Where, tuple[Place, ...]]:
-    """The objects on which a VM's study needs privileges, without those that this server lacks.
+def places_of(session: Session, ref: vim.VirtualMachine) -> Mapping[Where, Mapping[vim.ManagedEntity, str]]:
+    """The objects, with their names, on which a VM's study needs privileges, as far as this server has them.
 
     A standalone host has no cluster, an ESXi host by itself no custom attributes.
     """
@@ -248,36 +248,27 @@ def places_of(session: Session, ref: vim.VirtualMachine) -> Mapping[Where, tuple
     kinds = (vim.VirtualMachine, vim.Datastore, vim.ClusterComputeResource, vim.Folder)
     wanted = dict.fromkeys(kinds, ("name",))
     found = session.retrieve(ask(wanted, vm, starting(session.content.rootFolder)))
-    places = [Place(item.ref, str(item.values.get("name", item.ref))) for item in found]
 
-    def of(kind: type) -> tuple[Place, ...]:
-        return tuple(place for place in places if isinstance(place.ref, kind))
+    def of(kind: type[vim.ManagedEntity]) -> dict[vim.ManagedEntity, str]:
+        return {one.ref: str(one.values.get("name", one.ref)) for one in found if isinstance(one.ref, kind)}
 
     attributes = session.content.customFieldsManager is not None
     return {
         "datastore": of(vim.Datastore),
         "cluster": of(vim.ClusterComputeResource),
         "root": of(vim.Folder),
-        "attributes": of(vim.VirtualMachine) if attributes else (),
+        "attributes": of(vim.VirtualMachine) if attributes else {},
     }
 
 
 READ_ONLY = "ReadOnly"
 
 
-@dataclass(frozen=True)
-class Role:
-    """A role in vCenter."""
-
-    id: int
-    privileges: frozenset[str]
+Role = vim.AuthorizationManager.Role
 
 
 def find_role(session: Session, name: str) -> Role | None:
-    for role in session.content.authorizationManager.roleList:
-        if role.name == name:
-            return Role(role.roleId, frozenset(role.privilege))
-    return None
+    return next((role for role in session.content.authorizationManager.roleList if role.name == name), None)
 
 
 def save_role(session: Session, name: str, privileges: Iterable[str]) -> Role:
@@ -286,10 +277,9 @@ def save_role(session: Session, name: str, privileges: Iterable[str]) -> Role:
     role = find_role(session, name)
     if role is None:
         manager.AddAuthorizationRole(name=name, privIds=sorted(privileges))
-    elif not set(privileges) <= role.privileges:
-        manager.UpdateAuthorizationRole(
-            roleId=role.id, newName=name, privIds=sorted(role.privileges | set(privileges))
-        )
+    elif not set(privileges) <= set(role.privilege):
+        both = sorted({*role.privilege, *privileges})
+        manager.UpdateAuthorizationRole(roleId=role.roleId, newName=name, privIds=both)
     saved = find_role(session, name)
     if saved is None:
         raise EnvironmentProblem(
@@ -311,7 +301,7 @@ def role_on(session: Session, entity: vim.ManagedEntity, principal: str) -> int 
 def give(session: Session, entity: vim.ManagedEntity, principal: str, role: Role, *, propagate: bool) -> None:
     """Give a user a role on an object; other users' permissions stay. Raises PrivilegeMissing."""
     permission = vim.AuthorizationManager.Permission(
-        entity=entity, principal=principal, group=False, roleId=role.id, propagate=propagate
+        entity=entity, principal=principal, group=False, roleId=role.roleId, propagate=propagate
     )
     session.content.authorizationManager.SetEntityPermissions(entity=entity, permission=[permission])
 

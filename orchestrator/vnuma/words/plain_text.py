@@ -69,7 +69,7 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 def first_of(names: Sequence[str], most: int) -> str:
     """The first `most` names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 

@@ -14,7 +14,7 @@ from vnuma.analysis.fit import terms
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label
-from vnuma.domain.study.order import Declared, declaration, deviations, hash_of
+from vnuma.domain.study.order import declaration, deviations, hash_of
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 
@@ -89,7 +89,7 @@ def test_the_declared_plan_holds_the_covariate() -> None:
     before, now = declaration(plain, "0", []), declaration(placed, "0", [])
 
     assert before.keys().isdisjoint({"covariate"})
-    assert deviations(Declared(before, hash_of(before)), now) == ("the covariate differs",)
+    assert deviations(before, hash_of(before), now) == ("the covariate differs",)
 
 
 @pytest.mark.parametrize("order", ["fixed", "latin_square"])

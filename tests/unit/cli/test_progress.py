@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tests.support.doc_blocks import ALL
-from vnuma.cli.events import EventLog, JsonLines
+from vnuma.cli.events import EventLog, json_lines
 from vnuma.cli.progress import LineLog, block_lines, detail_lines
 from vnuma.engine.notify import Event
 from vnuma.engine.run.progress import Progress, VmProgress, line_of
@@ -179,7 +179,7 @@ def test_vms_of_one_host_take_turns_and_hosts_work_side_by_side() -> None:
 def test_events_are_json_lines_told_once() -> None:
     """A cell, the step, and nothing again while nothing changes."""
     stream = BytesIO()
-    log = EventLog(JsonLines(stream))
+    log = EventLog(json_lines(stream))
     back = replace(VM, step=None, restore_words="sql16-clone: 31 of 31 settings read back equal")
     for vm in (VM, VM, replace(VM, step="dataset"), back):
         log.show(Progress(RUN, (vm,), 8))
@@ -235,7 +235,7 @@ class FullDisk(BytesIO):
 
 def test_events_that_cannot_be_written_do_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     """It is said once, and the run is followed no further."""
-    log = EventLog(JsonLines(FullDisk()))
+    log = EventLog(json_lines(FullDisk()))
     for vm in (VM, replace(VM, step="dataset")):
         log.show(Progress(RUN, (vm,), 8))
 

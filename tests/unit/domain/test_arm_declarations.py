@@ -50,7 +50,7 @@ def test_what_a_field_becomes_is_read_for_the_baseline_and_has_its_privilege(nam
     for setting in item.settings:
         assert setting in TYPED or is_governed(setting)
         assert setting not in DERIVED
-        assert privilege_for(setting) in {need.privilege for need in ROLE}
+        assert privilege_for(setting) in ROLE
         assert privilege_for(setting) in needed_privileges([setting])
 
 

@@ -16,7 +16,8 @@ import pytest
 from vnuma.domain.study.study import Power
 from vnuma.engine.access import locking
 from vnuma.engine.access.context import holder
-from vnuma.engine.access.locking import StillLocked, patience_s, vm_lock
+from vnuma.engine.access.locking import patience_s, vm_lock
+from vnuma.errors import VmHeld
 
 
 def test_who_waits_says_so_once_and_gives_up(tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ def test_who_waits_says_so_once_and_gives_up(tmp_path: Path) -> None:
     said: list[str] = []
     with (
         vm_lock(tmp_path, "v/1", "sql16"),
-        pytest.raises(StillLocked),
+        pytest.raises(VmHeld),
         vm_lock(tmp_path, "v/1", "sql16", wait_s=0.02, say=said.append),
     ):
         pass
@@ -82,7 +83,7 @@ def test_a_holder_that_is_stopped_is_not_waited_for_as_long_as_one_that_works(
 
             began = time.monotonic()
             with (
-                pytest.raises(StillLocked),
+                pytest.raises(VmHeld),
                 vm_lock(tmp_path, "v/1", "sql16", wait_s=40),
             ):
                 pass

@@ -103,7 +103,7 @@ def test_freetds_finds_its_server_in_a_section_that_says_encryption(encrypt: str
     server = _server(FREETDS, encrypt=encrypt)
 
     fields = _read_freetds(connection_string(server, "master"))
-    section = driver_files(server).section
+    _, section = driver_files(server)
 
     assert not {"SERVER", "PORT"} & set(fields)
     parser = ConfigParser()

@@ -193,20 +193,6 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A stored declaration: `plan` comes from `declaration`, `sha256` is its hash at that time."""
-
-    plan: Mapping[str, Any]
-    sha256: str
-
-    @property
-    def earlier_runs(self) -> tuple[str, ...]:
-        """Earlier runs of the study, whose outcome may have been known."""
-        named = self.plan.get("earlier_runs")
-        return tuple(map(str, named)) if isinstance(named, list) else ()
-
-
 def declaration(study: Study, study_sha256: str, earlier_runs: Sequence[str]) -> dict[str, Any]:
     """The plan as a storable value; `study_sha256` is the hash of the study file's text."""
     design = study.design
@@ -240,8 +226,17 @@ def hash_of(plan: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def deviations(declared: Declared, now: Mapping[str, Any]) -> tuple[str, ...]:
-    """Deviations from the declaration, as text; `now` is the declaration recomputed from the store."""
-    if hash_of(declared.plan) != declared.sha256:
+def earlier_runs(declared: Mapping[str, Any]) -> tuple[str, ...]:
+    """Earlier runs of the study, whose outcome may have been known when it was declared."""
+    named = declared.get("earlier_runs")
+    return tuple(map(str, named)) if isinstance(named, list) else ()
+
+
+def deviations(declared: Mapping[str, Any], sha256: str, now: Mapping[str, Any]) -> tuple[str, ...]:
+    """Deviations from a stored declaration with its hash at that time, as text.
+
+    `now` is the declaration recomputed from the store.
+    """
+    if hash_of(declared) != sha256:
         return ("the stored plan does not match its hash: it was altered",)
-    return tuple(f"{name} differs" for key, name in _NAMES.items() if declared.plan.get(key) != now.get(key))
+    return tuple(f"{name} differs" for key, name in _NAMES.items() if declared.get(key) != now.get(key))

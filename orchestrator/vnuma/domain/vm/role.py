@@ -6,7 +6,7 @@ for cores per socket and virtualNuma is not documented there; CPUCount is requir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,14 +24,6 @@ the VM itself where there are custom attributes.
 
 
 @dataclass(frozen=True)
-class Need:
-    """A privilege and what it is needed for."""
-
-    privilege: str
-    purpose: str
-
-
-@dataclass(frozen=True)
 class Helps:
     """An optional privilege: on which object, what for, and what does not work without it."""
 
@@ -41,20 +33,22 @@ class Helps:
     without: str
 
 
-def _typed() -> list[Need]:
+def _typed() -> dict[str, str]:
     settings: dict[str, list[str]] = {}
     for spec in TYPED.values():
         settings.setdefault(spec.privilege, []).append(spec.name)
-    return [Need(privilege, ", ".join(names)) for privilege, names in settings.items()]
+    return {privilege: ", ".join(names) for privilege, names in settings.items()}
 
 
-ROLE: tuple[Need, ...] = (
-    *_typed(),
-    Need(EXTRA_CONFIG_PRIVILEGE, "numa.* and other extraConfig keys, the run's mark vnuma.run"),
-    Need(POWER_OFF, "guest shutdown, and power-off where a study allows it"),
-    Need(POWER_ON, "power-on"),
-)
-"""Needed on each VM of a study, with Read-only on its host, cluster and folders."""
+ROLE: Mapping[str, str] = {
+    **_typed(),
+    EXTRA_CONFIG_PRIVILEGE: "numa.* and other extraConfig keys, the run's mark vnuma.run",
+    POWER_OFF: "guest shutdown, and power-off where a study allows it",
+    POWER_ON: "power-on",
+}
+"""The privileges needed on each VM of a study, with Read-only on its host, cluster and folders; each with
+what it is for.
+"""
 
 ELSEWHERE: tuple[Helps, ...] = (
     Helps("Datastore.Browse", "datastore", "finding vmware.log", "vmware.log is not evaluated"),
@@ -80,19 +74,12 @@ ELSEWHERE: tuple[Helps, ...] = (
 )
 """Optional privileges."""
 
-_PURPOSES = {need.privilege: need.purpose for need in ROLE}
-
 
 def needed_privileges(settings: Iterable[str]) -> tuple[str, ...]:
     """What a study of these settings needs on its VM: each setting's privilege, the mark, power."""
     return tuple(
         sorted({privilege_for(name) for name in settings} | {EXTRA_CONFIG_PRIVILEGE, POWER_OFF, POWER_ON})
     )
-
-
-def purpose_of(privilege: str) -> str:
-    """What a study needs the privilege for."""
-    return _PURPOSES[privilege]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from vnuma.engine.access.play_input import clean_environment, write_extra_variab
 from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable, PreflightBlocked
 from vnuma.workloads.shell import LONGEST_S as LONGEST_S
 from vnuma.workloads.shell import Output as Output
-from vnuma.workloads.shell import Shell, linux_question
+from vnuma.workloads.shell import Shell as Shell
+from vnuma.workloads.shell import linux_question
 
 _MEMORY = "/dev/shm"
 """Keep such a play's files in memory where possible, so that restoring a machine needs no disk space."""

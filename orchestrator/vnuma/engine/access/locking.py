@@ -41,10 +41,6 @@ def patience_s(rules: Power, execution_s: float = 0) -> float:
     return max(WAIT_S, rules.longest_hold_s, execution_s + _ENDS_S)
 
 
-class StillLocked(VmHeld):
-    """The process that holds the VM's lock on this machine did not end its step in time."""
-
-
 @contextmanager
 def vm_lock(
     home: Path,
@@ -56,7 +52,7 @@ def vm_lock(
 ) -> Iterator[None]:
     """Hold the VM's lock; wait up to `wait_s` seconds for its holder to end a step.
 
-    `say` is called once while waiting, with the holder. Raises StillLocked, and StoreError where no lock file
+    `say` is called once while waiting, with the holder. Raises VmHeld, and StoreError where no lock file
     can be made. The kernel releases the lock when the holder dies.
     """
     descriptor = _opened(home, vm_key)
@@ -97,13 +93,13 @@ def _opened(home: Path, vm_key: str) -> int:
 
 
 def _wait(descriptor: int, vm_name: str, wait_s: float) -> None:
-    """Lock the file after its present holder. Raises StillLocked."""
+    """Lock the file after its present holder. Raises VmHeld."""
     began = time.monotonic()
     while not lock_within(descriptor):
         waited, stopped = time.monotonic() - began, _is_stopped(descriptor)
         if waited >= (min(wait_s, STOPPED_S) if stopped else wait_s):
             how = f"holds {vm_name} and is stopped" if stopped else f"has been changing {vm_name}"
-            raise StillLocked(
+            raise VmHeld(
                 f"{_holder(descriptor)} {how}: waited {waited:.0f} s for it.",
                 fix="Check: vnuma status. End that process if it hangs; the VM is restored afterwards.",
             )

@@ -13,7 +13,7 @@ from vnuma.vsphere.connect import Session, connect
 
 Document = dict[str, Any]
 
-PRIVILEGES = frozenset(need.privilege for need in ROLE)
+PRIVILEGES = frozenset(ROLE)
 
 
 def give_role(target: Target, name: str, principal: str, *, check: bool) -> Document:
@@ -25,8 +25,8 @@ def give_role(target: Target, name: str, principal: str, *, check: bool) -> Docu
     with connect(vcenter(target)) as session:
         ref, root = read.find_vm(session, target.vm), session.content.rootFolder
         role = surroundings.find_role(session, name)
-        lacking = sorted(PRIVILEGES - (role.privileges if role else frozenset()))
-        given = role is not None and surroundings.role_on(session, ref, principal) == role.id
+        lacking = sorted(PRIVILEGES - (set(role.privilege) if role else set()))
+        given = role is not None and surroundings.role_on(session, ref, principal) == role.roleId
         sees = surroundings.role_on(session, root, principal) is not None
         changes = {
             "privileges": lacking,
@@ -36,7 +36,7 @@ def give_role(target: Target, name: str, principal: str, *, check: bool) -> Docu
         changed = bool(lacking) or not given or not sees
         if changed and not check:
             _give(session, target, name, principal, sees=sees)
-    before = sorted(PRIVILEGES & role.privileges) if role else []
+    before = sorted(PRIVILEGES.intersection(role.privilege)) if role else []
     return {
         "changed": changed,
         "changes": changes,

@@ -108,7 +108,9 @@ def note_lost(context: VmContext) -> None:
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:
     """What `drop_after_run` would drop: this run's database, if it made one."""
     dataset = context.study.dataset
-    return (Edit(DATABASE, dataset.database, None),) * (dataset.drop_after and is_expected(context))
+    if not dataset.drop_after or not is_expected(context):
+        return ()
+    return (Edit(DATABASE, dataset.database, None),)
 
 
 def databases_left(connection: Connection, run_id: int) -> dict[int, str]:

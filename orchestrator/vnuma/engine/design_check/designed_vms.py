@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.facts import HARDWARE, HOST_OPTIONS, Subject, shape_of
-from vnuma.checks.result import Layout, Outlook
+from vnuma.checks.result import Outlook
 from vnuma.checks.rule import Rule
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import hardware_version_of, newest_hardware
@@ -169,7 +169,7 @@ def _outlook(vm: Before, hosts: Sequence[HostFacts]) -> Outlook | None:
         names.setdefault(seen.node_sizes, []).append(host.name)
         if seen.confidence == "low":
             doubts += seen.doubts or (seen.because,)
-    layouts = tuple(Layout(sizes, tuple(on)) for sizes, on in names.items())
+    layouts = {sizes: tuple(on) for sizes, on in names.items()}
     return Outlook(shape_of(vm.settings), layouts, "; ".join(dict.fromkeys(doubts)))
 
 

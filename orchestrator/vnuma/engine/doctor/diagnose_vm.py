@@ -13,7 +13,7 @@ from pyVmomi import vim
 
 from vnuma.domain.vm.certificates import common_name
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.role import ELSEWHERE, needed_privileges, purpose_of
+from vnuma.domain.vm.role import ELSEWHERE, ROLE, needed_privileges
 from vnuma.domain.vm.setting import TYPED
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
@@ -82,7 +82,7 @@ def needed(session: Session, ref: VmRef, facts: VmFacts) -> Iterator[Diagnosis]:
     wanted = needed_privileges(TYPED)
     missing = surroundings.missing_privileges(session, ref, wanted)
     for name in missing:
-        more = (f"needed for: {purpose_of(name)}", "fix: ansible-playbook vnuma.vnuma.vcenter_role")
+        more = (f"needed for: {ROLE[name]}", "fix: ansible-playbook vnuma.vnuma.vcenter_role")
         yield Diagnosis("FAIL", "privilege", f"{name} missing on {facts.name}", more)
     if not missing:
         yield Diagnosis("ok", "privilege", f"all {len(wanted)} that a study needs")
@@ -94,10 +94,10 @@ def optional(session: Session, ref: VmRef) -> Iterator[Diagnosis]:
     asked = [need for need in ELSEWHERE if places.get(need.where)]
     missing = 0
     for need in asked:
-        for place in places[need.where]:
-            if surroundings.missing_privileges(session, place.ref, [need.privilege]):
+        for place, name in places[need.where].items():
+            if surroundings.missing_privileges(session, place, [need.privilege]):
                 missing += 1
-                words = f"{need.privilege} missing on {place.name}; without it {need.without}"
+                words = f"{need.privilege} missing on {name}; without it {need.without}"
                 yield Diagnosis("warn", "optional", words, (f"it is for: {need.purpose}",))
     if not missing:
         yield Diagnosis("ok", "optional", f"all {len(asked)} optional privileges")

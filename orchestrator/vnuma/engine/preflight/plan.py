@@ -16,7 +16,7 @@ from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.change import Change, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.linux import LinuxFacts, same_uuid
-from vnuma.domain.vm.role import needed_privileges, purpose_of
+from vnuma.domain.vm.role import ROLE, needed_privileges
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.domain.vm.surroundings import Surroundings
 from vnuma.domain.workloads.settings import WorkloadSettings
@@ -485,7 +485,7 @@ def _missing(privilege: str, vm: str) -> Finding:
         "P00",
         f"privilege {privilege} is missing on {vm}.",
         (
-            f"It is needed for {purpose_of(privilege)}. docs/reference/vcenter-role.md lists the role, and "
+            f"It is needed for {ROLE[privilege]}. docs/reference/vcenter-role.md lists the role, and "
             "has a playbook."
         ),
     )

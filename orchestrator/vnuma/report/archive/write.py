@@ -23,7 +23,7 @@ from vnuma.report.archive.read import (
     refuse_large,
     sha256_of,
 )
-from vnuma.report.charts.pictures import pictures, plain
+from vnuma.report.charts.pictures import pictures, plain, write_picture
 from vnuma.report.export.results import as_json, results_schema
 from vnuma.report.model import grid
 from vnuma.report.model.grid import GridTable
@@ -110,8 +110,8 @@ def _fill(store: Store, loaded: LoadedRun, folder: Path) -> None:
     write_samples(store, loaded, folder)
     _tables(loaded, folder / "tables")
     (folder / "charts").mkdir()
-    for picture in pictures(loaded):
-        picture.write(folder / "charts")
+    for name, svg in pictures(loaded):
+        write_picture(folder / "charts", name, svg)
 
 
 def _facts(store: Store, loaded: LoadedRun) -> str:

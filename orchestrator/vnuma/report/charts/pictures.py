@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -38,31 +37,24 @@ _LETTERS = {"title": 8.0, "head": 7.4, "simulated": 7.3, "text": 6.3, "note": 6.
 """Width of a letter in pixels for each kind of paragraph, with room to spare."""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """One chart as SVG text; `name` is a valid file name."""
-
-    name: str
-    svg: str
-
-    def write(self, folder: Path) -> None:
-        """Write SVG, PNG and PDF; a format that cannot be made becomes a text file with the reason."""
-        (folder / f"{self.name}.svg").write_text(self.svg, encoding="utf-8")
-        for kind, drawn in (("png", svg_as_png), ("pdf", svg_as_pdf)):
-            try:
-                (folder / f"{self.name}.{kind}").write_bytes(drawn(self.svg))
-            except IsolationError as error:
-                why = f"{self.name}.svg could not be made a {kind.upper()}: {error}.\n"
-                (folder / f"{self.name}.{kind}.txt").write_text(why, encoding="utf-8")
+def write_picture(folder: Path, name: str, svg: str) -> None:
+    """Write a chart as SVG, PNG and PDF; a format that cannot be made becomes a text file with the reason."""
+    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+    for kind, drawn in (("png", svg_as_png), ("pdf", svg_as_pdf)):
+        try:
+            (folder / f"{name}.{kind}").write_bytes(drawn(svg))
+        except IsolationError as error:
+            why = f"{name}.svg could not be made a {kind.upper()}: {error}.\n"
+            (folder / f"{name}.{kind}.txt").write_text(why, encoding="utf-8")
 
 
-def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[Picture]:
-    """Every chart of the primary analyses, by VM."""
+def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[tuple[str, str]]:
+    """Every chart of the primary analyses, by VM: a valid file name, and SVG text."""
     several = len(loaded.result.primary) > 1
     for vm, analysis in loaded.primary:
         prefix = f"{plain(analysis.vm)}-" if several else ""
         for name, figure, note in _figures(loaded, vm, analysis):
-            yield Picture(f"{prefix}{name}", standalone(figure, note, loaded, scheme))
+            yield f"{prefix}{name}", standalone(figure, note, loaded, scheme)
 
 
 def _figures(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[tuple[str, Figure, str]]:

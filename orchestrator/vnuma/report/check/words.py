@@ -39,18 +39,16 @@ def outlook_words(vm: CheckedVm) -> str:
     after = f"planned {vm.planned.shape}: {_layouts(vm.planned)}"
     if vm.today is None:
         return after
-    same = (vm.today.shape, {one.node_sizes for one in vm.today.layouts}) == (
-        vm.planned.shape,
-        {one.node_sizes for one in vm.planned.layouts},
-    )
+    today, planned = vm.today, vm.planned
+    same = (today.shape, today.hosts.keys()) == (planned.shape, planned.hosts.keys())
     return f"{after}, as today" if same else f"{vm.today.shape} today: {_layouts(vm.today)}; {after}"
 
 
 def _layouts(outlook: Outlook) -> str:
-    several = len(outlook.layouts) > 1
+    several = len(outlook.hosts) > 1
     parts = [
-        f"{_nodes(one.node_sizes)}{f' on {first_names(one.hosts)}' if several else ''}"
-        for one in outlook.layouts
+        f"{_nodes(sizes)}{f' on {first_names(hosts)}' if several else ''}"
+        for sizes, hosts in outlook.hosts.items()
     ]
     return ", ".join(parts) + (f" (low confidence: {outlook.doubt})" if outlook.doubt else "")
 

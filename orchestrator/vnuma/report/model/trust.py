@@ -14,7 +14,7 @@ from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis, Caution
 from vnuma.analysis.table import FigureRow
 from vnuma.analysis.wording import a_a_sentence, percent_up
-from vnuma.domain.study.order import SCOPE, Declared, declaration, deviations
+from vnuma.domain.study.order import SCOPE, declaration, deviations, earlier_runs
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT, share_of_vcpu
 from vnuma.domain.workloads.metric import sized
@@ -247,12 +247,12 @@ def plan_check(loaded: LoadedRun) -> PlanCheck:
     plan, sha256 = stored.get("plan"), stored.get("sha256")
     if not isinstance(plan, dict) or not isinstance(sha256, str):
         return PlanCheck(None, (), ())
-    declared = Declared(plan, sha256)
-    now = declaration(loaded.study, loaded.study_sha256, declared.earlier_runs)
+    before = earlier_runs(plan)
+    now = declaration(loaded.study, loaded.study_sha256, before)
     begun = min((attempt.started_at for attempt in loaded.attempts), default=None)
     late = begun is not None and max(fact.at for fact in facts) > begun
-    differs = [*deviations(declared, now), *(["it was stored after the first boot"] if late else [])]
-    return PlanCheck(sha256, (*differs, *_short(loaded)), declared.earlier_runs)
+    differs = [*deviations(plan, sha256, now), *(["it was stored after the first boot"] if late else [])]
+    return PlanCheck(sha256, (*differs, *_short(loaded)), before)
 
 
 def _short(loaded: LoadedRun) -> Iterator[str]:

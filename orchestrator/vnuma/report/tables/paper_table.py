@@ -83,17 +83,10 @@ class Cell:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class SizeRow:
-    """One line of Table 1; `size` is None for all sizes together."""
-
-    size: int | None
-    cells: tuple[Cell, ...]
-
-
-def size_rows(analysis: Analysis) -> list[SizeRow]:
-    """A line for each size, and one for all of them together."""
-    rows, unit = [], analysis.measure.unit
+def size_rows(analysis: Analysis) -> dict[int | None, tuple[Cell, ...]]:
+    """Table 1: the cells of each size, and with None those for all sizes together."""
+    rows: dict[int | None, tuple[Cell, ...]] = {}
+    unit = analysis.measure.unit
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
         decimals = places([arm.verdict.interval for arm in sizes.arms], analysis.margin)
         reference = table.cells[0].median or 0.0
@@ -101,9 +94,9 @@ def size_rows(analysis: Analysis) -> list[SizeRow]:
         for cell, arm, digits in zip(table.cells[1:], sizes.arms, decimals, strict=True):
             notes = _size_notes(cell, arm.verdict, digits, (reference, unit))
             cells.append(_cell(cell, notes, analysis))
-        rows.append(SizeRow(table.size, tuple(cells)))
+        rows[table.size] = tuple(cells)
     if len(rows) > 1:
-        rows.append(SizeRow(None, _all_sizes(analysis)))
+        rows[None] = _all_sizes(analysis)
     return rows
 
 

@@ -178,14 +178,16 @@ def connection_string(server: SqlServer, database: str) -> str:
     return "".join(f"{name}={braced(value)};" for name, value in pairs)
 
 
-def driver_files(server: SqlServer) -> DriverFiles:
-    """What the driver reads from files.
+def driver_files(server: SqlServer) -> tuple[str, str]:
+    """What the driver reads from files: CAs in PEM, and a section of freetds.conf, empty for Microsoft's.
 
-    Raises DriverMissing for one that cannot verify, InputError and EnvironmentProblem.
+    Both may be empty. Microsoft's driver uses OpenSSL, whose variable SSL_CERT_FILE applies to the process:
+    CAs of one server are then trusted for all servers of that driver. Raises DriverMissing for one that
+    cannot verify, InputError and EnvironmentProblem. https://docs.openssl.org/3.0/man7/openssl-env/
     """
     ca = read_ca(server.ca_file) if server.ca_file and not server.trust_server_certificate else ""
     if server.driver.kind != "freetds":
-        return DriverFiles(ca)
+        return ca, ""
     lines = {
         "host": server.host,
         "port": server.port,
@@ -197,7 +199,7 @@ def driver_files(server: SqlServer) -> DriverFiles:
     if server.verified:
         lines |= {"ca file": CA_PLACE if ca else "system", "check certificate hostname": "yes"}
     section = "".join(f"\t{name} = {value}\n" for name, value in lines.items())
-    return DriverFiles(ca if server.verified else "", f"[{_section_name(server)}]\n{section}")
+    return ca if server.verified else "", f"[{_section_name(server)}]\n{section}"
 
 
 def _section_name(server: SqlServer) -> str:
@@ -276,18 +278,6 @@ _FREETDS = "FREETDSCONF"
 _OPENSSL = "SSL_CERT_FILE"
 
 
-@dataclass(frozen=True)
-class DriverFiles:
-    """CAs in PEM, and a section of freetds.conf, empty for Microsoft's driver; both may be empty.
-
-    Microsoft's driver uses OpenSSL, whose variable SSL_CERT_FILE applies to the process: CAs of one server
-    are then trusted for all servers of that driver. https://docs.openssl.org/3.0/man7/openssl-env/
-    """
-
-    ca: str = ""
-    section: str = ""
-
-
 def read_ca(path: str) -> str:
     """The certificates of a PEM file. Raises EnvironmentProblem without any."""
     try:
@@ -302,16 +292,15 @@ def read_ca(path: str) -> str:
     return text
 
 
-def install(files: DriverFiles) -> None:
-    """Make them available to this process's drivers."""
+def install(ca: str, section: str) -> None:
+    """Make `driver_files` available to this process's drivers."""
     with _lock:
         if _kept.process != os.getpid():  # a fork: its parent's files may be removed first
             _kept.begin()
-        if files.section:
-            ca = _kept.path(files.ca) if files.ca else "system"
-            _kept.add(_FREETDS, files.section.replace(CA_PLACE, ca))
-        elif files.ca:
-            _kept.add(_OPENSSL, files.ca)
+        if section:
+            _kept.add(_FREETDS, section.replace(CA_PLACE, _kept.path(ca) if ca else "system"))
+        elif ca:
+            _kept.add(_OPENSSL, ca)
 
 
 class _TemporaryFiles:
@@ -396,7 +385,7 @@ def connect(
     def prepare() -> tuple[frozenset[Address], str]:
         nonlocal server
         server = located(asked, until - time.monotonic())
-        install(driver_files(server))
+        install(*driver_files(server))
         return addresses_of(server.host, server.port), connection_string(server, database)
 
     try:

@@ -60,8 +60,8 @@ class Callers:
         """Connect that many; each calls once and then waits. Returns their sessions."""
         self._active = connections
         server = located(self._server, LOGIN_S)
-        files = driver_files(server)
-        self._host.order("trust", ca=files.ca, section=files.section)
+        ca, section = driver_files(server)
+        self._host.order("trust", ca=ca, section=section)
         self._host.order(
             "connect",
             callers=connections,
