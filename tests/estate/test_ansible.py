@@ -268,6 +268,27 @@ def test_what_contradicts_itself_is_named_with_both_places(
     assert told.why.count("memory") == 0
 
 
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [
+        ("vnuma_vm: sql-g, vm_topology_arm: {topology: 2x8}", {"sql-g"}),
+        ("vnuma_vm: '{{ vm }}', vm_topology_arm: {topology: 2x8}", {"vm_topology"}),
+        ("vm_topology_arm: {topology: 2x8}", {"vm_topology"}),
+        ("vnuma_vm: sql-g, vm_topology_arm: {topology: '{{ shape }}'}", set()),
+    ],
+    ids=["named", "named by a variable", "not named", "with an unknown topology"],
+)
+def test_a_task_of_the_role_shapes_the_vm_that_its_variables_name(
+    tmp_path: Path, variables: str, names: set[str]
+) -> None:
+    """Without a known name it is called as the role; without a known arm it is not seen, and named."""
+    task = f"include_role: {{name: vnuma.vnuma.vm_topology}}\n      vars: {{{variables}}}"
+    estate = _read(tmp_path, _tasks(task))
+
+    assert set(_vms(estate)) == names
+    assert [one.name for one in estate.unseen] == ([] if names else ["sql-g"])
+
+
 def test_two_files_of_a_host_that_contradict_each_other_are_both_named(tmp_path: Path) -> None:
     """Ansible takes the last in alphabetical order; equal values are not a contradiction."""
     for name, shape in (("a", "2x8"), ("b", "4x4")):

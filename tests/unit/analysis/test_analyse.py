@@ -72,6 +72,24 @@ def test_how_a_gap_changes_with_size_is_found() -> None:
 
 
 @pytest.mark.parametrize(
+    ("order", "blocks", "withheld"),
+    [("randomised", 6, Withheld.NOT_ENDED), ("fixed", 4, Withheld.FIXED_ORDER)],
+    ids=["a run that goes on", "few boots in a fixed order"],
+)
+def test_a_gap_has_no_trend_while_verdicts_are_withheld(order: str, blocks: int, withheld: Withheld) -> None:
+    """Its slope and interval are shown, and the reason is the verdicts'."""
+    study = usual_study(sd=0.001, order=order).scale(
+        lambda s: 1.04 if (s.label, s.size) == ("16x1", 2000) else 1.0
+    )
+    found = analysed(study.drop(lambda cell: cell.block > blocks, "pending"))
+
+    assert isinstance(found.growth, tuple)
+    last = found.growth[-1]
+    assert (last.low or 0.0) > 0
+    assert (last.trend, last.withheld) == ("undecided", withheld)
+
+
+@pytest.mark.parametrize(
     ("small", "large", "size", "gap"), [(0.95, 1.02, 500, 0.95), (1.02, 1.04, 2000, 1.04)]
 )
 def test_the_largest_gap_may_be_an_arm_that_is_faster(

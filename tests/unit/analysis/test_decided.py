@@ -190,6 +190,15 @@ def test_an_arm_that_the_gate_keeps_open_is_told_why() -> None:
     assert [item.arm for item in found.arms if item.verdict.label is Label.UNDECIDED] == ["16x1"]
 
 
+def test_a_single_arm_that_is_open_is_held_by_no_gate() -> None:
+    """Without other arms there is no pooled error that a gate could forbid."""
+    found = analysed(decided(study_of(noisy_ms(6, 2, 0.02), columns_of(["2x8"], a_a=False)), 12, until=6))
+
+    (only,) = found.arms
+    assert (only.verdict.label, only.contrast.rests_on_pairs) == (Label.UNDECIDED, True)
+    assert {item.id for item in found.cautions}.isdisjoint({"held_by_gate"})
+
+
 TIMES = [0.2, 0.4, 0.6, 0.8, 1.0]
 
 

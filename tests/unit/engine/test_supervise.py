@@ -48,6 +48,8 @@ class Site:
     plays: list[Callable[[], Played]] = field(default_factory=list)
     going: list[list[str]] = field(default_factory=list)
     """The VMs of each launch."""
+    turns: list[int] = field(default_factory=list)
+    """How many attempts each launch allows a VM."""
 
     @property
     def work(self) -> SupervisedRun:
@@ -56,9 +58,12 @@ class Site:
         study = parse_study(study_text(vms="sql-a, sql-b"), "study.yml")
         return SupervisedRun(self.store, "sqlite:///none", self.run, study, targets, Path("hosts.yml"))
 
-    def launch(self, _over: Oversight, going: Mapping[str, Target], tokens: dict[str, int], _: int) -> Played:
+    def launch(
+        self, _over: Oversight, going: Mapping[str, Target], tokens: dict[str, int], turns: int
+    ) -> Played:
         """The next play; the last one is repeated."""
         self.going.append(sorted(going))
+        self.turns.append(turns)
         tokens |= {name: self.leased[name].token for name in going}
         return self.plays[min(len(self.going), len(self.plays)) - 1]()
 
@@ -121,6 +126,22 @@ def test_only_a_play_that_leaves_no_vm_is_the_last(site: Site, left: list[str]) 
     assert launched(site, first, second) == [BOTH, BOTH][: 1 + len(left)]
     site.going.clear()
     assert launched(site, lambda: OK, asked=1) == []
+
+
+def test_a_play_has_attempts_for_the_cells_left_half_as_many_retries_and_the_end(site: Site) -> None:
+    """Those of the VM with the most cells left: two, two, and one."""
+
+    def first() -> Played:
+        site.ends_cell("sql-a")
+        return BROKEN
+
+    def second() -> Played:
+        site.ends_cell("sql-b")
+        return BROKEN
+
+    launched(site, first, second, lambda: BROKEN)
+
+    assert site.turns[:3] == [2 + 1 + 2, 2 + 1 + 2, 1 + 0 + 2]
 
 
 def test_three_plays_without_a_further_cell_are_enough(site: Site) -> None:
