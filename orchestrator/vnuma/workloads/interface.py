@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
@@ -151,41 +151,31 @@ Raises MeasurementFailed or ConnectionDropped: the attempt then ends.
 """
 
 
-class Workload(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Workload:
     """A workload. The engine calls `prepare`, then enters `bench`, then runs every size and form in it."""
 
-    @property
-    def settings(self) -> type[WorkloadSettings]:
-        """The class of its settings."""
+    settings: type[WorkloadSettings]
+    """The class of its settings."""
+    prepare: Callable[[SystemUnderTest], Document]
+    """Create its data if missing, verify them, and describe them. Idempotent.
 
-    def obstacles(self, connection: pyodbc.Connection, settings: Any, dataset: Dataset) -> Iterator[Obstacle]:
-        """Everything that prevents it from running on this server, checked before the first change."""
-        yield from ()
+    An empty document means that it created no database. The database `system.dataset.database` is dropped
+    after the run; nothing else may be left behind, except what `remove` removes.
+    """
+    bench: Callable[[SystemUnderTest], AbstractContextManager[Bench]]
+    """Verify this boot and warm it up; leaving it undoes its changes to the instance.
 
-    def guest_obstacles(self, settings: Any, guest: LinuxFacts) -> Iterator[Obstacle]:
-        """The same of an arm's settings in this guest, for a workload that uses its shell."""
-        yield from ()
-
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """Create its data if missing, verify them, and describe them. Idempotent.
-
-        An empty document means that it created no database. The database `system.dataset.database` is dropped
-        after the run; nothing else may be left behind, except what `remove` removes.
-        """
-
-    def remove(self, left: Reached, settings: Any) -> None:
-        """Remove what `prepare` created in a guest by its shell. Safe to repeat. Raises MeasurementFailed."""
-        return
-
-    def sentinel(self, settings: Any, dataset: Dataset) -> Query | None:
-        """The drift sentinel's query; None for a workload without one."""
-        return None
-
-    def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
-        """Verify this boot and warm it up; leaving it undoes its changes to the instance.
-
-        Raises MeasurementFailed, PlacementNotProven or another AttemptFailed when the boot is not valid.
-        """
+    Raises MeasurementFailed, PlacementNotProven or another AttemptFailed when the boot is not valid.
+    """
+    obstacles: Callable[[pyodbc.Connection, Any, Dataset], Iterable[Obstacle]] = lambda *_: ()
+    """Everything that prevents it from running on this server, checked before the first change."""
+    guest_obstacles: Callable[[Any, LinuxFacts], Iterable[Obstacle]] = lambda *_: ()
+    """The same of an arm's settings in this guest, for a workload that uses its shell."""
+    sentinel: Callable[[Any, Dataset], Query | None] = lambda *_: None
+    """The drift sentinel's query; None for a workload without one."""
+    remove: Callable[[Reached, Any], None] = lambda *_: None
+    """Remove what `prepare` created in a guest by its shell. Safe to repeat. Raises MeasurementFailed."""
 
 
 def without_memory_optimised(connection: pyodbc.Connection) -> Iterator[Obstacle]:

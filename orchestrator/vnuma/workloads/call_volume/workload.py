@@ -112,41 +112,36 @@ class CallBench:
         self.system.record("workload", {f"{form}: {window.connections} connections": found})
 
 
-class CallVolumeWorkload(Workload):
-    """Two procedures in the study's database, called by processes of this or another machine."""
+def _obstacles(connection: pyodbc.Connection, settings: CallVolume, dataset: Dataset) -> Iterator[Obstacle]:
+    """Unreadable counters, or fewer allowed connections than the study needs."""
+    if not read_permissions(connection).reads_state:
+        yield Obstacle(
+            "The login may not read SQL Server's counters, so calls cannot be counted on the server.",
+            "GRANT VIEW SERVER STATE TO the login (since 2022: VIEW SERVER PERFORMANCE STATE).",
+        )
+    most, limit = max(settings.sizes), call_counters.connection_limit(connection)
+    if limit is not None and limit < most + _OWN_CONNECTIONS:
+        yield Obstacle(
+            f"SQL Server allows {limit} connections (user connections); the study needs "
+            f"{most + _OWN_CONNECTIONS}.",
+            "Raise the option, or name smaller sizes.",
+        )
 
-    settings = CallVolume
 
-    def obstacles(
-        self, connection: pyodbc.Connection, settings: CallVolume, dataset: Dataset
-    ) -> Iterator[Obstacle]:
-        """Unreadable counters, or fewer allowed connections than the study needs."""
-        if not read_permissions(connection).reads_state:
-            yield Obstacle(
-                "The login may not read SQL Server's counters, so calls cannot be counted on the server.",
-                "GRANT VIEW SERVER STATE TO the login (since 2022: VIEW SERVER PERFORMANCE STATE).",
-            )
-        most, limit = max(settings.sizes), call_counters.connection_limit(connection)
-        if limit is not None and limit < most + _OWN_CONNECTIONS:
-            yield Obstacle(
-                f"SQL Server allows {limit} connections (user connections); the study needs "
-                f"{most + _OWN_CONNECTIONS}.",
-                "Raise the option, or name smaller sizes.",
-            )
+def _prepare(system: SystemUnderTest) -> Document:
+    """Create procedures and table, and count the rows."""
+    database, rows = system.dataset.database, system.settings.seek_rows
+    with connect(system.server) as connection:
+        made = prepare(connection, database, rows)
+    return {"database": database, "changed": made, "seek_rows": rows}
 
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """Create procedures and table, and count the rows."""
-        database, rows = system.dataset.database, system.settings.seek_rows
-        with connect(system.server) as connection:
-            made = prepare(connection, database, rows)
-        return {"database": database, "changed": made, "seek_rows": rows}
 
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
-        """Callers for this boot."""
-        database, client = system.dataset.database, system.client(system.settings.client)
-        with connect(system.server, database) as observer, callers(system.server, database, client) as crowd:
-            yield CallBench(system, observer, crowd, call_counters.counts_schedulers(observer)).run
+@contextmanager
+def _bench(system: SystemUnderTest) -> Iterator[Bench]:
+    """Callers for this boot."""
+    database, client = system.dataset.database, system.client(system.settings.client)
+    with connect(system.server, database) as observer, callers(system.server, database, client) as crowd:
+        yield CallBench(system, observer, crowd, call_counters.counts_schedulers(observer)).run
 
 
 def _from(where: call_counters.Endpoint | None) -> str:
@@ -156,9 +151,6 @@ def _from(where: call_counters.Endpoint | None) -> str:
     if where.same_host:
         return f"{where.client} ({where.transport}), the guest's own host: no network card took part"
     return f"{where.client} ({where.transport})"
-
-
-WORKLOAD = CallVolumeWorkload()
 
 
 TABLE = "dbo.vnuma_item"
@@ -231,3 +223,6 @@ def _object(connection: pyodbc.Connection, name: str, kind: str) -> object:
 
 def _count(connection: pyodbc.Connection, rows: int) -> int:
     return query.whole(connection, _COUNT, rows)
+
+
+WORKLOAD = Workload(settings=CallVolume, obstacles=_obstacles, prepare=_prepare, bench=_bench)

@@ -231,43 +231,41 @@ def _last_words(done: Output, masked: Callable[[str], str]) -> str:
     return Output(done.status, masked(done.stdout), masked(done.stderr)).last_words
 
 
-class CommandWorkload(Workload):
-    """The workload for the engine."""
+def _guest_obstacles(settings: Command, guest: LinuxFacts) -> Iterator[Obstacle]:
+    """Files and programs that are missing where it runs."""
+    for name in guest.missing:
+        later = settings.may_install(name)
+        yield Obstacle(
+            f"{guest.hostname} has no {name}{', unless a setup installs it' if later else ''}.",
+            "Install it there; vnuma copies nothing.",
+            blocks=not later,
+        )
 
-    settings = Command
 
-    def guest_obstacles(self, settings: Command, guest: LinuxFacts) -> Iterator[Obstacle]:
-        """Files and programs that are missing where it runs."""
-        for name in guest.missing:
-            later = settings.may_install(name)
-            yield Obstacle(
-                f"{guest.hostname} has no {name}{', unless a setup installs it' if later else ''}.",
-                "Install it there; vnuma copies nothing.",
-                blocks=not later,
-            )
+def _prepare(system: SystemUnderTest) -> Document:
+    """Run the study's own preparation, once in each lease of the VM."""
+    done = {"lease": system.lease, "boot": system.boot if system.settings.client else ""}
+    if not system.settings.study_setup or system.remembered(_SCOPE) == done:
+        return {}
+    _set_up(system, system.settings.study_setup, "study_setup")
+    system.remember(_SCOPE, done)
+    return {"study_setup": [shown(one) for one in system.settings.study_setup]}
 
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """Run the study's own preparation, once in each lease of the VM."""
-        done = {"lease": system.lease, "boot": system.boot if system.settings.client else ""}
-        if not system.settings.study_setup or system.remembered(_SCOPE) == done:
-            return {}
-        _set_up(system, system.settings.study_setup, "study_setup")
-        system.remember(_SCOPE, done)
-        return {"study_setup": [shown(one) for one in system.settings.study_setup]}
 
-    def remove(self, left: Reached, settings: Command) -> None:
-        """End what is still at work, and undo the study's preparation."""
-        _undo(left, settings, settings.study_teardown or (("true",),), "study_teardown")
+def _remove(left: Reached, settings: Command) -> None:
+    """End what is still at work, and undo the study's preparation."""
+    _undo(left, settings, settings.study_teardown or (("true",),), "study_teardown")
 
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
-        """A boot: set up, measured, and torn down whatever happens."""
-        settings: Command = system.settings
-        with undo_at_end(lambda: _tear_down(system, settings)):
-            _set_up(system, settings.setup, "setup")
-            yield partial(_measured, system)
-            if settings.client and system.guest_boot() != system.proven_guest_boot:
-                raise MeasurementFailed(f"{system.vm} was restarted while {settings.client} measured it.")
+
+@contextmanager
+def _bench(system: SystemUnderTest) -> Iterator[Bench]:
+    """A boot: set up, measured, and torn down whatever happens."""
+    settings: Command = system.settings
+    with undo_at_end(lambda: _tear_down(system, settings)):
+        _set_up(system, settings.setup, "setup")
+        yield partial(_measured, system)
+        if settings.client and system.guest_boot() != system.proven_guest_boot:
+            raise MeasurementFailed(f"{system.vm} was restarted while {settings.client} measured it.")
 
 
 def _measured(system: SystemUnderTest, size: int, form: str) -> Reading:
@@ -369,4 +367,6 @@ def _run(where: Reached, program: Program, limit_s: float, part: str) -> Ran:
     return done
 
 
-WORKLOAD = CommandWorkload()
+WORKLOAD = Workload(
+    settings=Command, guest_obstacles=_guest_obstacles, prepare=_prepare, remove=_remove, bench=_bench
+)

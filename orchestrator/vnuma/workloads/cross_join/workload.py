@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
@@ -10,14 +9,12 @@ from functools import partial
 from vnuma.domain.study.study import Dataset
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.workloads.cross_join.settings import CrossJoin, Form
 from vnuma.workloads.interface import (
     Bench,
     Document,
-    Obstacle,
     Query,
     SystemUnderTest,
     Workload,
@@ -86,33 +83,24 @@ def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
             )
 
 
-class CrossJoinWorkload(Workload):
-    """Two memory-optimised tables, crossed."""
+def _prepare(system: SystemUnderTest) -> Document:
+    """Create the tables once; count and checksum them."""
+    wanted = DatasetSpec(**system.dataset.model_dump(exclude={"drop_after"}))
+    with connect(system.server) as connection:
+        prepared = tables.prepare(connection, wanted)
+    refuse_too_large(system.settings, prepared.max_size)
+    return asdict(prepared)
 
-    settings = CrossJoin
 
-    def obstacles(
-        self, connection: pyodbc.Connection, settings: CrossJoin, dataset: Dataset
-    ) -> Iterator[Obstacle]:
-        """Missing support for memory-optimised tables."""
-        yield from without_memory_optimised(connection)
+def _sentinel(settings: CrossJoin, dataset: Dataset) -> Query:
+    """The server form with 500 rows a side, or as many as there are, whatever the study measures."""
+    size = min(SENTINEL_SIZE, dataset.smaller_table_rows or SENTINEL_SIZE)
+    return cross_join(size, "server", maxdop=settings.maxdop, spool=settings.spool)
 
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """Create the tables once; count and checksum them."""
-        wanted = DatasetSpec(**system.dataset.model_dump(exclude={"drop_after"}))
-        with connect(system.server) as connection:
-            prepared = tables.prepare(connection, wanted)
-        refuse_too_large(system.settings, prepared.max_size)
-        return asdict(prepared)
 
-    def sentinel(self, settings: CrossJoin, dataset: Dataset) -> Query:
-        """The server form with 500 rows a side, or as many as there are, whatever the study measures."""
-        size = min(SENTINEL_SIZE, dataset.smaller_table_rows or SENTINEL_SIZE)
-        return cross_join(size, "server", maxdop=settings.maxdop, spool=settings.spool)
-
-    def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
-        """Every size in every form, on the study's database."""
-        return dataset_bench(system, cross_join_queries(system.settings))
+def _bench(system: SystemUnderTest) -> AbstractContextManager[Bench]:
+    """Every size in every form, on the study's database."""
+    return dataset_bench(system, cross_join_queries(system.settings))
 
 
 def _hints(maxdop: int, spool: str) -> str:
@@ -122,4 +110,10 @@ def _hints(maxdop: int, spool: str) -> str:
     return f" OPTION ({', '.join(hints)})" if hints else ""
 
 
-WORKLOAD = CrossJoinWorkload()
+WORKLOAD = Workload(
+    settings=CrossJoin,
+    obstacles=lambda connection, *_: without_memory_optimised(connection),
+    prepare=_prepare,
+    sentinel=_sentinel,
+    bench=_bench,
+)

@@ -88,65 +88,60 @@ def figures(spent: Counters, inserts: int, elapsed_s: float, cpus: int) -> dict[
     return found
 
 
-class LogSpinlockWorkload(Workload):
-    """Sessions that insert at the same time."""
+def _obstacles(connection: pyodbc.Connection, settings: LogSpinlock, dataset: Dataset) -> Iterator[Obstacle]:
+    """Everything that keeps it from running on this server, with what to do about it."""
+    if major_version(connection) < _SINCE:
+        yield Obstacle(
+            "This SQL Server is older than 2014: it has neither delayed durability nor In-Memory OLTP.",
+            "Use SQL Server 2014 or later.",
+        )
+        return
+    purpose = "set the process affinity (ALTER SERVER CONFIGURATION)"
+    yield from _rights(connection, "ALTER SETTINGS", purpose)
+    yield from _writers(connection)
+    if "native" in settings.forms:
+        yield from _native(connection, settings)
 
-    settings = LogSpinlock
 
-    def obstacles(
-        self, connection: pyodbc.Connection, settings: LogSpinlock, dataset: Dataset
-    ) -> Iterator[Obstacle]:
-        """Everything that keeps it from running on this server, with what to do about it."""
-        if major_version(connection) < _SINCE:
-            yield Obstacle(
-                "This SQL Server is older than 2014: it has neither delayed durability nor In-Memory OLTP.",
-                "Use SQL Server 2014 or later.",
-            )
-            return
-        purpose = "set the process affinity (ALTER SERVER CONFIGURATION)"
-        yield from _rights(connection, "ALTER SETTINGS", purpose)
-        yield from _writers(connection)
-        if "native" in settings.forms:
-            yield from _native(connection, settings)
+def _prepare(system: SystemUnderTest) -> Document:
+    """Create the database in sufficient size; its tables are recreated for each load."""
+    settings: LogSpinlock = system.settings
+    database = system.dataset.database
+    with connect(system.server) as connection:
+        changed = ownership.ensure(connection, database)
+        with inside(connection, database):
+            if "native" in settings.forms:
+                ensure_filegroup(connection, database)
+            log_load.make_room(connection, database, data_mb=settings.data_mb, log_mb=settings.log_mb)
+            log_load.keep_log(connection, database)
+    if settings.pool_share is not None:
+        system.resource_pool(settings.pool_share)
+    return {
+        "database": database,
+        "source": GENERATED,
+        "generated": True,
+        "changed": changed,
+        "data_mb": settings.data_mb,
+        "log_mb": settings.log_mb,
+    }
 
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """Create the database in sufficient size; its tables are recreated for each load."""
-        settings: LogSpinlock = system.settings
-        database = system.dataset.database
-        with connect(system.server) as connection:
-            changed = ownership.ensure(connection, database)
-            with inside(connection, database):
-                if "native" in settings.forms:
-                    ensure_filegroup(connection, database)
-                log_load.make_room(connection, database, data_mb=settings.data_mb, log_mb=settings.log_mb)
-                log_load.keep_log(connection, database)
-        if settings.pool_share is not None:
-            system.resource_pool(settings.pool_share)
-        return {
-            "database": database,
-            "source": GENERATED,
-            "generated": True,
-            "changed": changed,
-            "data_mb": settings.data_mb,
-            "log_mb": settings.log_mb,
-        }
 
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
-        """Place workers on the log writers' node or away from it, and verify both."""
-        settings: LogSpinlock = system.settings
-        database = system.dataset.database
-        with connect(system.server, database) as connection:
-            log_load.set_durability(connection, database, settings.durability)
-            placed = _find_worker_cpus(connection)
-            cpus = placed.cpus(settings.workers)
-            with system.process_affinity(affinity_to(cpus)):
-                writers = call_counters.read_log_writers(connection)
-                _require_still_there(writers, placed)
-                system.record("workload", _evidence(settings, writers, placed, cpus))
-                yield partial(_run, system, connection, cpus)
-                for form in settings.forms:
-                    run_all(connection, list(log_load.make(form, 1))[:2])
+@contextmanager
+def _bench(system: SystemUnderTest) -> Iterator[Bench]:
+    """Place workers on the log writers' node or away from it, and verify both."""
+    settings: LogSpinlock = system.settings
+    database = system.dataset.database
+    with connect(system.server, database) as connection:
+        log_load.set_durability(connection, database, settings.durability)
+        placed = _find_worker_cpus(connection)
+        cpus = placed.cpus(settings.workers)
+        with system.process_affinity(affinity_to(cpus)):
+            writers = call_counters.read_log_writers(connection)
+            _require_still_there(writers, placed)
+            system.record("workload", _evidence(settings, writers, placed, cpus))
+            yield partial(_run, system, connection, cpus)
+            for form in settings.forms:
+                run_all(connection, list(log_load.make(form, 1))[:2])
 
 
 def _find_worker_cpus(connection: pyodbc.Connection) -> WorkerCpus:
@@ -259,4 +254,4 @@ def _native(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Ob
         )
 
 
-WORKLOAD = LogSpinlockWorkload()
+WORKLOAD = Workload(settings=LogSpinlock, obstacles=_obstacles, prepare=_prepare, bench=_bench)

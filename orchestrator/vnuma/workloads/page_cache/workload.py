@@ -14,7 +14,7 @@ from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import guest_tools
 from vnuma.logs.guest_tools import Copied
-from vnuma.workloads.interface import Bench, Document, Obstacle, Reached, Reading, SystemUnderTest, Workload
+from vnuma.workloads.interface import Bench, Document, Reached, Reading, SystemUnderTest, Workload
 from vnuma.workloads.page_cache import scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache, growth, not_proven
@@ -28,38 +28,31 @@ REST_S = 0.05
 """Pause between slices of the unsaturated form: with 16 of them 0.8 s, more than a read takes."""
 
 
-class PageCacheWorkload(Workload):
-    """The workload for the engine."""
+def _prepare(system: SystemUnderTest) -> Document:
+    """Create the file of each size, unless it exists."""
+    settings: PageCache = system.settings
+    for size in settings.sizes:
+        system.say(f"making a file of {settings.size_label(size)}")
+        require(system.shell, scripts.make_file(settings.folder, size), f"{system.vm}: making the file")
+    return {"files": [scripts.file_name(settings.folder, size) for size in settings.sizes]}
 
-    settings = PageCache
 
-    def guest_obstacles(self, settings: PageCache, guest: LinuxFacts) -> Iterator[Obstacle]:
-        """Everything that prevents an arm's settings from running on that machine."""
-        yield from obstacles_of(settings, guest)
+def _remove(left: Reached, settings: PageCache) -> None:
+    """Remove the files. Raises MeasurementFailed when they stay."""
+    require(left.shell, scripts.remove(settings.folder, settings.sizes), "removing the files")
 
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """Create the file of each size, unless it exists."""
-        settings: PageCache = system.settings
-        for size in settings.sizes:
-            system.say(f"making a file of {settings.size_label(size)}")
-            require(system.shell, scripts.make_file(settings.folder, size), f"{system.vm}: making the file")
-        return {"files": [scripts.file_name(settings.folder, size) for size in settings.sizes]}
 
-    def remove(self, left: Reached, settings: PageCache) -> None:
-        """Remove the files. Raises MeasurementFailed when they stay."""
-        require(left.shell, scripts.remove(settings.folder, settings.sizes), "removing the files")
-
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
-        """A pass: kernel settings are held, and the file is placed before the first read of each size."""
-        settings: PageCache = system.settings
-        with system.kernel_settings():
-            asked = linux_question(settings.folder)
-            machine = linux_facts(require(system.shell, asked, f"{system.vm}: looking at its nodes"))
-            node = machine.node(settings.cpu_node)
-            readers = settings.readers(len(node.cpus) if node else 1)
-            system.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
-            yield _Pass(system, settings, machine, readers).run
+@contextmanager
+def _bench(system: SystemUnderTest) -> Iterator[Bench]:
+    """A pass: kernel settings are held, and the file is placed before the first read of each size."""
+    settings: PageCache = system.settings
+    with system.kernel_settings():
+        asked = linux_question(settings.folder)
+        machine = linux_facts(require(system.shell, asked, f"{system.vm}: looking at its nodes"))
+        node = machine.node(settings.cpu_node)
+        readers = settings.readers(len(node.cpus) if node else 1)
+        system.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
+        yield _Pass(system, settings, machine, readers).run
 
 
 def _kernel(machine: LinuxFacts) -> Document:
@@ -156,4 +149,6 @@ def _copied(shown: Mapping[str, str]) -> tuple[Copied, ...]:
     return found
 
 
-WORKLOAD = PageCacheWorkload()
+WORKLOAD = Workload(
+    settings=PageCache, guest_obstacles=obstacles_of, prepare=_prepare, remove=_remove, bench=_bench
+)

@@ -45,55 +45,52 @@ def _run(system: SystemUnderTest, by: NodePort, scans: NodeScans, size: int, _fo
     return streams_reading(ran, figures, {"page_lookups": asdict(looked)})
 
 
-class ReportingStreamsWorkload(Workload):
-    """Local against remote memory (Shea 2012)."""
+def _obstacles(
+    connection: pyodbc.Connection, settings: ReportingStreams, dataset: Dataset
+) -> Iterator[Obstacle]:
+    """Permission to read and empty the buffer pool, and memory for the table on half of the nodes."""
+    permissions = server.read_permissions(connection)
+    try:
+        server.require_state(permissions, "SQL Server")
+    except PrivilegeMissing as error:
+        yield Obstacle(error.what, error.fix or "")
+        return
+    if permissions.sysadmin:
+        yield from _memory_obstacles(connection, settings)
 
-    settings = ReportingStreams
 
-    def obstacles(
-        self, connection: pyodbc.Connection, settings: ReportingStreams, dataset: Dataset
-    ) -> Iterator[Obstacle]:
-        """Permission to read and empty the buffer pool, and memory for the table on half of the nodes."""
-        permissions = server.read_permissions(connection)
-        try:
-            server.require_state(permissions, "SQL Server")
-        except PrivilegeMissing as error:
-            yield Obstacle(error.what, error.fix or "")
-            return
-        if permissions.sysadmin:
-            yield from _memory_obstacles(connection, settings)
+def _prepare(system: SystemUnderTest) -> Document:
+    """Create both tables in SQL Server unless they exist."""
+    system.say("making the reporting tables")
+    database, rows = system.dataset.database, system.settings.rows
+    with connect(system.server, statement_timeout_s=system.settings.timeout_s) as connection:
+        changed = tran_stats.prepare(connection, database, rows)
+    return {
+        "database": database,
+        "rows": rows,
+        "dimensions": tran_stats.DIMENSIONS,
+        "changed": changed,
+        "generated": True,
+    }
 
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """Create both tables in SQL Server unless they exist."""
-        system.say("making the reporting tables")
-        database, rows = system.dataset.database, system.settings.rows
-        with connect(system.server, statement_timeout_s=system.settings.timeout_s) as connection:
-            changed = tran_stats.prepare(connection, database, rows)
-        return {
-            "database": database,
-            "rows": rows,
-            "dimensions": tran_stats.DIMENSIONS,
-            "changed": changed,
-            "generated": True,
-        }
 
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
-        """Warm one node through its port, and prove the placement of every page and connection."""
-        settings, database = system.settings, system.dataset.database
-        own, away = _memory_nodes(system)
-        with connect(own.server, database, statement_timeout_s=settings.timeout_s) as connection:
-            _require_arrival(connection, own)
-            _require_room(connection, own.node, settings)
-            pages = _warmed(system, connection, own.node)
-        with connect(away.server) as connection:
-            _require_arrival(connection, away)
-        system.say("scanning from either memory node")
-        warm, limit_s = tran_stats.WARM[0], settings.timeout_s
-        scans = scan_from_both(own, away, database, warm, rows=settings.rows, timeout_s=limit_s)
-        streams = own if settings.placement == "local" else away
-        system.record("workload", _evidence(settings.placement, own, streams, pages, scans))
-        yield partial(_run, system, streams, scans)
+@contextmanager
+def _bench(system: SystemUnderTest) -> Iterator[Bench]:
+    """Warm one node through its port, and prove the placement of every page and connection."""
+    settings, database = system.settings, system.dataset.database
+    own, away = _memory_nodes(system)
+    with connect(own.server, database, statement_timeout_s=settings.timeout_s) as connection:
+        _require_arrival(connection, own)
+        _require_room(connection, own.node, settings)
+        pages = _warmed(system, connection, own.node)
+    with connect(away.server) as connection:
+        _require_arrival(connection, away)
+    system.say("scanning from either memory node")
+    warm, limit_s = tran_stats.WARM[0], settings.timeout_s
+    scans = scan_from_both(own, away, database, warm, rows=settings.rows, timeout_s=limit_s)
+    streams = own if settings.placement == "local" else away
+    system.record("workload", _evidence(settings.placement, own, streams, pages, scans))
+    yield partial(_run, system, streams, scans)
 
 
 def reporting_query(rows: int) -> Query:
@@ -225,4 +222,4 @@ def _by_node(pages: Mapping[int, int]) -> str:
     return ", ".join(f"node {node}: {count:,}" for node, count in sorted(pages.items()))
 
 
-WORKLOAD = ReportingStreamsWorkload()
+WORKLOAD = Workload(settings=ReportingStreams, obstacles=_obstacles, prepare=_prepare, bench=_bench)

@@ -46,37 +46,37 @@ def scan_queries(settings: ScanAggregate) -> tuple[Query, ...]:
     return tuple(scan(size, form, settings.maxdop) for size in settings.sizes for form in settings.forms)
 
 
-class ScanAggregateWorkload(Workload):
-    """One memory-optimised table for each size, scanned whole."""
-
-    settings = ScanAggregate
-
-    def obstacles(
-        self, connection: pyodbc.Connection, settings: ScanAggregate, dataset: Dataset
-    ) -> Iterator[Obstacle]:
-        """No memory-optimised tables, or too little memory for these."""
-        yield from without_memory_optimised(connection)
-        wanted, most = sum(settings.sizes), committed_target_kb(connection) / 1024 * LARGEST_SHARE
-        if wanted > most:
-            yield Obstacle(
-                f"workload.sizes need {wanted:,} MB of memory-optimised tables; SQL Server may use "
-                f"{most / LARGEST_SHARE:,.0f} MB in all, and {most:,.0f} MB of that for them.",
-                "Use smaller sizes, or give SQL Server more memory (max server memory, the VM's size).",
-            )
-
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """Create the tables once; count and checksum them."""
-        wanted = ScanSpec(database=system.dataset.database, sizes_mb=system.settings.sizes)
-        with connect(system.server) as connection:
-            return asdict(tables.prepare(connection, wanted))
-
-    def sentinel(self, settings: ScanAggregate, dataset: Dataset) -> Query:
-        """The sparse scan of the smallest table."""
-        return scan(min(settings.sizes), "sparse", settings.maxdop)
-
-    def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
-        """Every size in every form, on the study's database."""
-        return dataset_bench(system, scan_queries(system.settings))
+def _obstacles(
+    connection: pyodbc.Connection, settings: ScanAggregate, dataset: Dataset
+) -> Iterator[Obstacle]:
+    """No memory-optimised tables, or too little memory for these."""
+    yield from without_memory_optimised(connection)
+    wanted, most = sum(settings.sizes), committed_target_kb(connection) / 1024 * LARGEST_SHARE
+    if wanted > most:
+        yield Obstacle(
+            f"workload.sizes need {wanted:,} MB of memory-optimised tables; SQL Server may use "
+            f"{most / LARGEST_SHARE:,.0f} MB in all, and {most:,.0f} MB of that for them.",
+            "Use smaller sizes, or give SQL Server more memory (max server memory, the VM's size).",
+        )
 
 
-WORKLOAD = ScanAggregateWorkload()
+def _prepare(system: SystemUnderTest) -> Document:
+    """Create the tables once; count and checksum them."""
+    wanted = ScanSpec(database=system.dataset.database, sizes_mb=system.settings.sizes)
+    with connect(system.server) as connection:
+        return asdict(tables.prepare(connection, wanted))
+
+
+def _sentinel(settings: ScanAggregate, dataset: Dataset) -> Query:
+    """The sparse scan of the smallest table."""
+    return scan(min(settings.sizes), "sparse", settings.maxdop)
+
+
+def _bench(system: SystemUnderTest) -> AbstractContextManager[Bench]:
+    """Every size in every form, on the study's database."""
+    return dataset_bench(system, scan_queries(system.settings))
+
+
+WORKLOAD = Workload(
+    settings=ScanAggregate, obstacles=_obstacles, prepare=_prepare, sentinel=_sentinel, bench=_bench
+)

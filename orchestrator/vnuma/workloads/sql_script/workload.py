@@ -38,49 +38,44 @@ def script_queries(settings: SqlScript) -> tuple[Query, ...]:
     )
 
 
-class SqlScriptWorkload(Workload):
-    """Setup once per boot, each statement in each size, teardown at the boot's end."""
+def _obstacles(connection: pyodbc.Connection, settings: SqlScript, dataset: Dataset) -> Iterator[Obstacle]:
+    """A database that is not online, and batches that SQL Server's parser refuses."""
+    if settings.database:
+        state = ownership.state(connection, settings.database)
+        if state != "ONLINE":
+            found = f"is {state}" if state else "does not exist, or this login may not see it"
+            yield Obstacle(
+                f"workload.database: {settings.database} {found}.", "Name a database that is online."
+            )
+    for place, batch in _batches(settings):
+        wrong = syntax_error(connection, batch)
+        if wrong:
+            yield Obstacle(f"workload.{place}: {wrong}", "Correct it; no part of it was run.")
 
-    settings = SqlScript
 
-    def obstacles(
-        self, connection: pyodbc.Connection, settings: SqlScript, dataset: Dataset
-    ) -> Iterator[Obstacle]:
-        """A database that is not online, and batches that SQL Server's parser refuses."""
-        if settings.database:
-            state = ownership.state(connection, settings.database)
-            if state != "ONLINE":
-                found = f"is {state}" if state else "does not exist, or this login may not see it"
-                yield Obstacle(
-                    f"workload.database: {settings.database} {found}.", "Name a database that is online."
-                )
-        for place, batch in _batches(settings):
-            wrong = syntax_error(connection, batch)
-            if wrong:
-                yield Obstacle(f"workload.{place}: {wrong}", "Correct it; no part of it was run.")
+def _prepare(system: SystemUnderTest) -> Document:
+    """The study's own database, unless the script uses another."""
+    if system.settings.database:
+        return {}
+    database = system.dataset.database
+    with connect(system.server) as connection:
+        return {"database": database, "changed": ownership.ensure(connection, database)}
 
-    def prepare(self, system: SystemUnderTest) -> Document:
-        """The study's own database, unless the script uses another."""
-        if system.settings.database:
-            return {}
-        database = system.dataset.database
-        with connect(system.server) as connection:
-            return {"database": database, "changed": ownership.ensure(connection, database)}
 
-    @contextmanager
-    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
-        """Setup runs in the measuring session, so that its temporary tables exist; teardown in its own."""
-        settings, values = system.settings, system.settings.parameters
-        database = settings.database or system.dataset.database
-        queries = script_queries(settings)
-        with (
-            undo_at_end(lambda: _tear_down(system, database)),
-            connect(system.server, database) as connection,
-        ):
-            system.say("setup")
-            run_script(connection, replaced(settings.setup, values), "setup")
-            with query_bench(system, connection, queries) as bench:
-                yield bench
+@contextmanager
+def _bench(system: SystemUnderTest) -> Iterator[Bench]:
+    """Setup runs in the measuring session, so that its temporary tables exist; teardown in its own."""
+    settings, values = system.settings, system.settings.parameters
+    database = settings.database or system.dataset.database
+    queries = script_queries(settings)
+    with (
+        undo_at_end(lambda: _tear_down(system, database)),
+        connect(system.server, database) as connection,
+    ):
+        system.say("setup")
+        run_script(connection, replaced(settings.setup, values), "setup")
+        with query_bench(system, connection, queries) as bench:
+            yield bench
 
 
 def _tear_down(system: SystemUnderTest, database: str) -> None:
@@ -99,9 +94,6 @@ def _batches(settings: SqlScript) -> Iterator[tuple[str, str]]:
     for query in script_queries(settings):
         if query.size == smallest:
             yield f"statements.{query.form}", query.sql
-
-
-WORKLOAD = SqlScriptWorkload()
 
 
 def batches(script: str) -> Iterator[str]:
@@ -152,3 +144,6 @@ def run_script(connection: pyodbc.Connection, script: str, what: str) -> None:
                 f"Batch {number} of workload.{what} failed: {error.what}",
                 fix=error.fix or "Correct the script.",
             ) from error
+
+
+WORKLOAD = Workload(settings=SqlScript, obstacles=_obstacles, prepare=_prepare, bench=_bench)
