@@ -91,6 +91,9 @@ def _roots() -> tuple[type, ...]:
         *(vim.VirtualMachine, vim.HostSystem, vim.ComputeResource, vim.Task),
         *(vim.ServiceInstance, vim.ServiceInstanceContent, vim.view.ContainerView, vim.vm.ConfigSpec),
         *(collector.FilterSpec, collector.RetrieveResult, collector.RetrieveOptions, collector.UpdateSet),
+        *(collector.TraversalSpec, collector.WaitOptions, vim.SessionManager.HttpServiceRequestSpec),
+        *(vim.PerformanceManager.QuerySpec, vim.PerformanceManager.EntityMetric),
+        *(vim.encryption.CryptoManagerKmip, vim.vslm.vcenter.VStorageObjectManager),  # vCenter's content
     )
 
 
