@@ -11,7 +11,7 @@ import json
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.report.build import Story, build, noisy, study_text
 from vnuma.report.export.results import as_json
 from vnuma.report.model.model import load_run
 from vnuma.store.open import Store
-from vnuma.store.timed import timed_samples
+from vnuma.store.samples import StoredSample, iter_samples
 
 Floats = NDArray[np.float64]
 SIZES = (500, 1000)
@@ -53,11 +53,11 @@ ELSEWHERE = {
 class Cells:
     """Medians by size, block and column, and the iterations behind them."""
 
-    def __init__(self, samples: Sequence[Any]) -> None:
+    def __init__(self, stored: Iterable[StoredSample]) -> None:
         found: dict[tuple[int, int, str], list[float]] = defaultdict(list)
-        for sample in samples:
-            if not sample.warmup:
-                found[sample.size, sample.block, sample.label].append(sample.elapsed_ms)
+        for one in stored:
+            if not one.sample.warmup:
+                found[one.sample.size, one.block, one.label].append(one.sample.elapsed_ms or 0.0)
         self.iterations = found
         self.medians = np.array(
             [
@@ -289,7 +289,7 @@ def test_every_number_of_the_comparison_is_that_of_a_second_computation(store: S
     document = json.loads(as_json(loaded))
     primary = next(item for item in document["analyses"] if item["primary"])
     with store.read() as connection:
-        cells = Cells(timed_samples(connection, run.id))
+        cells = Cells(iter_samples(connection, run.id))
     positions = {(cell.block, cell.label): cell.position for cell in loaded.cells}
 
     stored: dict[str, list[float]] = defaultdict(list)

@@ -90,7 +90,7 @@ def results(factory: pytest.TempPathFactory, share: int) -> list[RunResult]:
 def analyse_share(share: int, folder: Path) -> None:
     """Analyse a hundred of the studies, and keep what they come to in a file."""
     seeds = range(share * A_SHARE, (share + 1) * A_SHARE)
-    found = [analyse(study.samples, study.cells, study.design) for study in map(generated, seeds)]
+    found = [analyse(study.series, study.cells, study.design) for study in map(generated, seeds)]
     (folder / "results").write_bytes(pickle.dumps(found))
 
 

@@ -1,25 +1,17 @@
-"""Timed samples read in bulk: the same as one by one, and only those that count."""
+"""Timed iterations read in bulk: the same as one by one, and only those that count."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 from tests.store.build import claim, new_vm, samples
-from vnuma.analysis.records import Sample
+from vnuma.analysis.records import Series
 from vnuma.store import attempts
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
 from vnuma.store.rows import Outcome
-from vnuma.store.timed import timed_batches, timed_samples
-
-
-def as_analysed(stored: sample_rows.StoredSample) -> Sample:
-    """One stored sample as the analysis takes it: field by field, with its place."""
-    own, place = vars(stored.sample), vars(stored)
-    values: dict[str, Any] = {name: own.get(name, place.get(name)) for name in Sample._fields}
-    return Sample(**{**values, "outcome": stored.sample.outcome})
+from vnuma.store.timed import timed, timed_series
 
 
 def test_only_timed_samples_of_boots_that_count_are_read(store: Store) -> None:
@@ -34,21 +26,25 @@ def test_only_timed_samples_of_boots_that_count_are_read(store: Store) -> None:
             sample_rows.add_samples(conn, got.id, leased.token, written)
             attempts.finish(conn, got.id, leased.token, outcome, reason=reason)
     with store.read() as conn:
-        (batch,) = timed_batches(conn, leased.run.id)
+        found = list(timed(conn, leased.run.id))
         one_by_one = [
-            stored
+            stored.sample
             for stored in sample_rows.iter_samples(conn, leased.run.id)
             if stored.attempt_outcome is Outcome.VALID
         ]
-        others = timed_samples(conn, leased.run.id, leased.vm.id + 1)
+        others = timed_series(conn, leased.run.id, leased.vm.id + 1)
 
-    expected = [item for item in one_by_one if not item.sample.warmup and item.sample.reason is None]
-    by_iteration = sorted(zip(batch.samples, batch.waits, strict=True), key=lambda entry: entry[0].iteration)
-    assert [sample.iteration for sample, _ in by_iteration] == [1, 2, 3, 9]
-    assert [sample for sample, _ in by_iteration] == sorted(
-        map(as_analysed, expected), key=lambda sample: sample.iteration
+    expected = [item for item in one_by_one if not item.warmup and item.reason is None]
+    assert [item.iteration for item in expected] == [1, 2, 3, 9]
+    (one,) = found
+    assert one.series == Series(
+        *("arm0", "arm0", 0, "sql16", expected[0].size, expected[0].form),
+        *(
+            tuple(getattr(item, name) for item in expected)
+            for name in ("elapsed_ms", "cpu_ms", "client_ms", "value", "figures")
+        ),
     )
-    assert [text and json.loads(text) for _, text in by_iteration] == [
+    assert [text and json.loads(text) for text in one.waits] == [
         *({"ASYNC_NETWORK_IO": {"tasks": n}} for n in (1, 2, 3)),
         None,
     ]

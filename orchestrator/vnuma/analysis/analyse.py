@@ -1,4 +1,4 @@
-"""From samples to a run's complete result: the single entry point."""
+"""From iterations to a run's complete result: the single entry point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from vnuma.analysis.cautions import cautions
-from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
+from vnuma.analysis.cells import Boot, Cells, collect, figures_by_size, grid
 from vnuma.analysis.checks import (
     MIN_BOOTS_FOR_VERDICT,
     ControlCheck,
@@ -26,7 +26,7 @@ from vnuma.analysis.fit import with_places
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.planning import detectable, with_blocks_needed
-from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
+from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Series
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeResult
 from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.stopping import FIRST_LOOK, DecidedLook, RepeatedLooks, StopDecision, stop_on_precision
@@ -45,22 +45,22 @@ from vnuma.analysis.verdict import (
 ALPHA = 0.05
 
 
-def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: AnalysisDesign) -> RunResult:
+def analyse(series: Iterable[Series], cells: Sequence[CellRecord], design: AnalysisDesign) -> RunResult:
     """Analyse a run, complete or not. VMs are never pooled: each is analysed separately.
 
-    `samples` are those of valid attempts; samples of any other cell are ignored. Raises ValueError if one
-    iteration of a cell is given twice.
+    `series` are those of valid attempts; those of any other cell are ignored. Raises ValueError if a cell has
+    two of one size and form.
     """
-    # One pass over the samples, one over the cells: a fleet has millions.
-    samples_of: dict[tuple[str, str], list[Sample]] = defaultdict(list)
-    for sample in samples:
-        samples_of[sample.vm, sample.form].append(sample)
+    # One pass over the series, one over the cells: a fleet has many.
+    series_of: dict[tuple[str, str], list[Series]] = defaultdict(list)
+    for one in series:
+        series_of[one.vm, one.form].append(one)
     cells_of: dict[str, list[CellRecord]] = defaultdict(list)
     for cell in cells:
         cells_of[cell.vm].append(cell)
     analyses = tuple(
         analyse_one(
-            collect_grouped(groups, cells_of[vm], design, vm=vm, measure=measure),
+            collect(series_of[vm, form], cells_of[vm], design, vm=vm, form=form, measure=measure),
             design,
             vm,
             form,
@@ -68,14 +68,13 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
         )
         for vm in design.vms
         for form in design.forms
-        for groups in [grouped(samples_of[vm, form], vm, form)]
-        for measure in _measures(samples_of[vm, form], design, form)
+        for measure in _measures(series_of[vm, form], design, form)
     )
     figures = tuple(
         row
         for vm in design.vms
         for form in design.forms
-        for row in figure_rows(samples_of[vm, form], cells_of[vm], design, vm=vm, form=form)
+        for row in figure_rows(series_of[vm, form], cells_of[vm], design, vm=vm, form=form)
     )
     return RunResult(design, analyses, figures)
 
@@ -87,7 +86,7 @@ def compare_cells(cells: Cells, design: AnalysisDesign) -> Comparison:
 
 
 def precision_look(
-    samples: Iterable[Sample],
+    series: Iterable[Series],
     cells: Sequence[CellRecord],
     design: AnalysisDesign,
     *,
@@ -99,13 +98,13 @@ def precision_look(
     `target` is a ratio: 0.01 stops when every 95% half-width is at most 1%. The cap is `design.blocks`.
     """
     form = design.forms[0]
-    found = collect(samples, cells, design, vm=vm, form=form, measure=design.measure(form))
+    found = collect(series, cells, design, vm=vm, form=form, measure=design.measure(form))
     widths = compare_cells(found, design).half_widths
     return stop_on_precision(widths, found.complete, len(design.columns), target, design.blocks)
 
 
 def decided_look(
-    samples: Iterable[Sample], cells: Sequence[CellRecord], design: AnalysisDesign, *, vm: str
+    series: Iterable[Series], cells: Sequence[CellRecord], design: AnalysisDesign, *, vm: str
 ) -> DecidedLook:
     """Which arms leave this VM's run now, by the primary form and what its finished blocks show.
 
@@ -114,7 +113,7 @@ def decided_look(
     """
     form = design.forms[0]
     measure = design.measure(form)
-    found = collect(samples, cells, design, vm=vm, form=form, measure=measure)
+    found = collect(series, cells, design, vm=vm, form=form, measure=measure)
     comparison = compare_cells(found, design)
     rules = _rules(comparison, design, measure, None)
     staying = [item for item in comparison.contrasts if item.label not in found.left_after]
@@ -207,17 +206,14 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     return replace(found, cautions=cautions(found, design, comparison.reference))
 
 
-def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:
+def _measures(series: Sequence[Series], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:
     """The declared measure, so that its absence is reported, and the recorded companions.
 
     Windows of time have no companions: more calls take more CPU time, which is not worse.
     """
     if not design.fixed_work:
         return (design.measure(form),)
-    timed = [sample for sample in samples if not sample.warmup]
-    recorded = (
-        measure for measure in COMPANIONS if any(getattr(sample, measure.key) is not None for sample in timed)
-    )
+    recorded = (item for item in COMPANIONS if any(one.measured(item.key) for one in series))
     return (design.measure(form), *recorded)
 
 

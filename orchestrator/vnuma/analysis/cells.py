@@ -1,4 +1,4 @@
-"""From samples to cells: boot medians, the cell value, and the grid of blocks by columns.
+"""From iterations to cells: boot medians, the cell value, and the grid of blocks by columns.
 
 The boot is the replicate: a cell gives one number, ln(median of its timed iterations), averaged over sizes.
 Iterations are never replicates (pseudo-replication: 19 to 73% false positives).
@@ -8,26 +8,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from operator import attrgetter
 
 import numpy as np
 
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.records import AnalysisDesign, CellRecord, Measure, Sample
+from vnuma.analysis.records import AnalysisDesign, CellRecord, Measure, Series
 
 # A block whose cells are all in these states was never started.
 NOT_BEGUN = ("pending", "skipped")
 YET_TO_RUN = "not run"
 """The reason for a cell that the run has not reached, or is running."""
-
-Place = tuple[str, int, int]
-"""Label, block, size."""
-Groups = Mapping[Place, Sequence[Sample]]
 
 
 @dataclass(frozen=True)
@@ -131,7 +124,7 @@ class Grid:
 
 
 def collect(
-    samples: Iterable[Sample],
+    series: Iterable[Series],
     cells: Sequence[CellRecord],
     design: AnalysisDesign,
     *,
@@ -139,15 +132,13 @@ def collect(
     form: str,
     measure: Measure,
 ) -> Cells:
-    """The cells of one VM, form and measure. Raises ValueError if an iteration is given twice."""
-    return collect_grouped(grouped(samples, vm, form), cells, design, vm=vm, measure=measure)
-
-
-def collect_grouped(
-    groups: Groups, cells: Sequence[CellRecord], design: AnalysisDesign, *, vm: str, measure: Measure
-) -> Cells:
-    """The same for samples that were grouped once for all their measures."""
-    found = _figures(groups, measure)
+    """The cells of one VM, form and measure. Raises ValueError if a cell has two series at one size."""
+    found: dict[tuple[str, int, int], tuple[float, ...]] = {}
+    for one in series:
+        if (one.vm, one.form) == (vm, form):
+            if (place := (one.label, one.block, one.size)) in found:
+                raise ValueError(f"two series for {one.label}, block {one.block}, size {one.size}")
+            found[place] = one.measured(measure.key)
     records = {(cell.label, cell.block): cell for cell in cells if cell.vm == vm}
     begun = {cell.block for cell in records.values() if cell.outcome not in NOT_BEGUN}
     planned = {label for label, _ in records}
@@ -162,7 +153,7 @@ def collect_grouped(
             if record is None or record.outcome != "valid":
                 missing.append(_not_valid(column.label, block, record))
                 continue
-            values = tuple(tuple(found.get((column.label, block, size), ())) for size in design.sizes)
+            values = tuple(found.get((column.label, block, size), ()) for size in design.sizes)
             flaw = _flaw(values, design.sizes, measure)
             if flaw:
                 missing.append(Missing(column.label, block, "not measured", flaw))
@@ -205,32 +196,6 @@ def grid(boots: Iterable[Boot], labels: Sequence[str], value: Callable[[Boot], f
 def figures_by_size(boots: Sequence[Boot], design: AnalysisDesign) -> list[list[float]]:
     """Every timed figure of each size."""
     return [[x for boot in boots for x in boot.iterations[index]] for index in range(len(design.sizes))]
-
-
-def grouped(samples: Iterable[Sample], vm: str, form: str) -> Groups:
-    """Timed, measured samples of one VM and form by (label, block, size), in the order of iterations.
-
-    Raises ValueError if an iteration is given twice.
-    """
-    found: dict[Place, list[Sample]] = defaultdict(list)
-    for sample in samples:
-        if sample.vm == vm and sample.form == form and not sample.warmup and sample.outcome == "measured":
-            found[sample.label, sample.block, sample.size].append(sample)
-    for (label, block, _), mine in found.items():
-        mine.sort(key=attrgetter("iteration"))
-        for one, next_one in pairwise(mine):
-            if one.iteration == next_one.iteration:
-                raise ValueError(f"two samples for {label}, block {block}, iteration {one.iteration}")
-    return found
-
-
-def _figures(groups: Groups, measure: Measure) -> dict[Place, list[float]]:
-    """The figures by place, in the order of the iterations."""
-    figure = attrgetter(measure.key)
-    return {
-        place: [value for value in map(figure, samples) if value is not None]
-        for place, samples in groups.items()
-    }
 
 
 def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 from statistics import NormalDist
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Comparison, Contrast
 from vnuma.analysis.distributions import FloatArray, chi2_quantile, noncentrality, t_quantile
-from vnuma.analysis.records import AnalysisDesign, NotEvaluated, Sample
+from vnuma.analysis.records import AnalysisDesign, NotEvaluated, Series
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.simulate import SEED, Ended, Layout, Null, Simulated, run_decided, simulate_null
 from vnuma.analysis.stopping import first_look
@@ -383,13 +384,13 @@ def upper_spread(noise: Noise, iterations: int, sizes: int) -> tuple[float, floa
     return math.sqrt(max(0.0, noise.cell_sd_upper**2 - within)), noise.within_sd
 
 
-def iteration_seconds(samples: Iterable[Sample], iterations: int) -> dict[str, float]:
+def iteration_seconds(series: Iterable[Series], iterations: int) -> dict[str, float]:
     """By VM, the duration of one pass over all sizes and forms, by the controller's clock if available."""
     spent: dict[str, dict[tuple[str, int], float]] = defaultdict(lambda: defaultdict(float))
-    for sample in samples:
-        took = sample.elapsed_ms if sample.client_ms is None else sample.client_ms
-        if took is not None and not sample.warmup:
-            spent[sample.vm][sample.label, sample.block] += took / 1000 / iterations
+    for one in series:
+        boots, boot = spent[one.vm], (one.label, one.block)
+        for elapsed, client in zip_longest(one.elapsed_ms, one.client_ms):
+            boots[boot] += (elapsed if client is None else client) / 1000 / iterations
     return {vm: statistics.fmean(boots.values()) for vm, boots in spent.items()}
 
 

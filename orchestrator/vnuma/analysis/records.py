@@ -1,4 +1,4 @@
-"""The analysis's inputs: samples, cells and the design, as plain values."""
+"""The analysis's inputs: series of iterations, cells and the design, as plain values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from vnuma.domain.study.study import Covariate, Order, Study
 from vnuma.domain.workloads.metric import Better, Metric, Replicate
 
 Key = Literal["elapsed_ms", "cpu_ms", "client_ms", "value"]
-"""The field of a sample with the figure."""
+"""The field of a series with the figures."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure of every sample. `name` as in "elapsed time", to be followed by its `unit`."""
+    """A figure of every iteration. `name` as in "elapsed time", to be followed by its `unit`."""
 
     key: Key
     name: str
@@ -26,7 +26,7 @@ class Measure:
 
 ELAPSED = Measure("elapsed_ms", "elapsed time", "ms")
 COMPANIONS = (Measure("cpu_ms", "CPU time", "ms"), Measure("client_ms", "time by the client's clock", "ms"))
-"""Shown in addition to the declared measure if samples have them; not used for the verdict."""
+"""Shown in addition to the declared measure if iterations have them; not used for the verdict."""
 
 
 def measure_of(metric: Metric) -> Measure:
@@ -40,12 +40,15 @@ def worsening(log_ratio: float, better: Better) -> float:
     return log_ratio if better == "lower" else -log_ratio
 
 
-class Sample(NamedTuple):
-    """One iteration of a cell's valid attempt; `size` in the workload's unit.
+Times = tuple[float | None, ...]
 
-    Times are in ms, `value` and `figures` (by name) in the units that the workload declares. `outcome` is
-    `measured`, or anything else if there is no trustworthy figure. A tuple, because a run has up to a million
-    and a frozen dataclass takes five times as long to make.
+
+class Series(NamedTuple):
+    """The timed iterations of a cell's valid attempt at one `size`, in the workload's unit, and form.
+
+    The other fields have an entry for each iteration, in order: times in ms, `value` and `figures` (by name)
+    in the units that the workload declares. Empty or None: not measured. Columns, because a run has up to a
+    million iterations.
     """
 
     label: str
@@ -54,14 +57,16 @@ class Sample(NamedTuple):
     vm: str
     size: int
     form: str
-    iteration: int
-    warmup: bool
-    outcome: str = "measured"
-    elapsed_ms: float | None = None
-    cpu_ms: float | None = None
-    client_ms: float | None = None
-    value: float | None = None
-    figures: Mapping[str, float] | None = None
+    elapsed_ms: tuple[float, ...] = ()
+    cpu_ms: Times = ()
+    client_ms: Times = ()
+    value: Times = ()
+    figures: tuple[Mapping[str, float] | None, ...] = ()
+
+    def measured(self, key: Key) -> tuple[float, ...]:
+        """The figures of one field, without iterations that lack it."""
+        column: Times = getattr(self, key)
+        return tuple([figure for figure in column if figure is not None])
 
 
 @dataclass(frozen=True)

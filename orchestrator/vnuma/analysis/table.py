@@ -1,4 +1,4 @@
-"""Table 1 and the samples' other figures: medians per size and arm, with unit, without verdicts."""
+"""Table 1 and the iterations' other figures: medians per size and arm, with unit, without verdicts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from vnuma.analysis.cells import Boot
 from vnuma.analysis.compare import Contrast
-from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample
+from vnuma.analysis.records import AnalysisDesign, CellRecord, Series
 from vnuma.domain.workloads.metric import Metric
 
 
@@ -104,19 +104,18 @@ class FigureRow:
 
 
 def figure_rows(
-    samples: Iterable[Sample], cells: Sequence[CellRecord], design: AnalysisDesign, *, vm: str, form: str
+    series: Iterable[Series], cells: Sequence[CellRecord], design: AnalysisDesign, *, vm: str, form: str
 ) -> tuple[FigureRow, ...]:
-    """Every declared figure that some timed sample of the VM and form has, size by size."""
+    """Every declared figure that some series of the VM and form has, size by size."""
     valid = {(cell.label, cell.block) for cell in cells if cell.vm == vm and cell.outcome == "valid"}
     found: dict[tuple[str, int, str], dict[tuple[str, int], list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for sample in samples:
-        boot = (sample.label, sample.block)
-        measured = sample.outcome == "measured" and not sample.warmup
-        if sample.figures and measured and boot in valid:
-            for name, figure in sample.figures.items():
-                found[name, sample.size, sample.arm][boot].append(figure)
+    for one in series:
+        if (boot := (one.label, one.block)) in valid:
+            for figures in filter(None, one.figures):
+                for name, figure in figures.items():
+                    found[name, one.size, one.arm][boot].append(figure)
     arms = tuple(dict.fromkeys(column.arm for column in design.columns))
     return tuple(
         FigureRow(

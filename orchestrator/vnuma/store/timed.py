@@ -1,4 +1,4 @@
-"""Read the timed samples of valid boots in bulk, a million in seconds; and stored rows as analysis records.
+"""Read timed iterations of valid boots in bulk, a million in seconds; and stored rows as analysis records.
 
 Excludes warm-ups, failed iterations and other attempts, which `samples` reads.
 """
@@ -6,87 +6,73 @@ Excludes warm-ups, failed iterations and other attempts, which `samples` reads.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from sys import intern
 from typing import Any
 
-from sqlalchemy import Connection, Select, Text, select, type_coerce
+from sqlalchemy import Connection, Select, Text, bindparam, select, type_coerce
 
-from vnuma.analysis.records import CellRecord, Sample
+from vnuma.analysis.records import CellRecord, Series
 from vnuma.store import tables
 from vnuma.store.rows import AttemptLine, Cell, CellState, Fact, Outcome
 
 _sample, _attempt, _cell, _vm = tables.sample.c, tables.attempt.c, tables.cell.c, tables.vm.c
 
-_BATCH = 10_000
+_ATTEMPTS = 50
+"""How many are read at a time: in the order of the samples' key, which needs no sorting."""
 
 
 @dataclass(frozen=True)
-class TimedBatch:
-    """Samples in order of their attempts, each with its documents as stored: JSON or None."""
+class Timed:
+    """A series with the documents of its iterations as stored: JSON or None."""
 
-    samples: list[Sample]
+    series: Series
     waits: tuple[str | None, ...]
     executions: tuple[str | None, ...]
 
 
-def timed_batches(conn: Connection, run_id: int, vm_id: int | None = None) -> Iterator[TimedBatch]:
-    """The run's timed samples, or those of one VM; use within the read unit."""
-    places = {
-        attempt_id: (intern(label), intern(arm), block, intern(vm))
-        for attempt_id, label, arm, block, vm in conn.execute(_places(run_id, vm_id))
-    }
-    found = conn.execute(_timed(run_id, vm_id).execution_options(yield_per=_BATCH))
-    for rows in found.partitions():
-        *_, waits, executions = zip(*rows, strict=True)
-        yield TimedBatch(_made(rows, places), waits, executions)
+def timed(conn: Connection, run_id: int, vm_id: int | None = None) -> Iterator[Timed]:
+    """The run's timed iterations, or those of one VM, by attempt; use within the read unit."""
+    places = {place[0]: place[1:] for place in conn.execute(_places(run_id, vm_id))}
+    attempts = list(places)
+    for first in range(0, len(attempts), _ATTEMPTS):
+        rows = conn.execute(_TIMED, {"attempts": attempts[first : first + _ATTEMPTS]}).all()
+        at = 0
+        for (attempt, _, size, form), count in Counter(row[:4] for row in rows).items():
+            _, _, _, _, *times, figures, waits, executions = zip(*rows[at : at + count], strict=True)
+            at += count
+            known = tuple(documents(figures)) if any(figures) else ()
+            yield Timed(Series(*places[attempt], size, form, *times, known), waits, executions)
 
 
-def timed_samples(conn: Connection, run_id: int, vm_id: int | None = None) -> list[Sample]:
+def timed_series(conn: Connection, run_id: int, vm_id: int | None = None) -> list[Series]:
     """All of them, without their documents."""
-    return [sample for batch in timed_batches(conn, run_id, vm_id) for sample in batch.samples]
+    return [one.series for one in timed(conn, run_id, vm_id)]
 
 
-def _made(rows: Iterable[Any], places: dict[int, tuple[str, str, int, str]]) -> list[Sample]:
-    return [
-        Sample(
-            *places[attempt_id],
-            size,
-            intern(form),
-            iteration,
-            False,
-            "measured",
-            elapsed_ms,
-            cpu_ms,
-            client_ms,
-            value,
-            None if figures is None else json.loads(figures),
-        )
-        for attempt_id, size, form, iteration, elapsed_ms, cpu_ms, client_ms, value, figures, _, _ in rows
-    ]
+def documents(texts: Iterable[str | None]) -> list[Any]:
+    """Stored documents: reading them together is much faster than one by one."""
+    found: list[Any] = json.loads(f"[{','.join([text or 'null' for text in texts])}]")
+    return found
 
 
-def _timed(run_id: int, vm_id: int | None) -> Select[Any]:
-    query = (
-        select(
-            _sample.attempt_id,
-            _sample.size,
-            _sample.form,
-            _sample.iteration,
-            _sample.elapsed_ms,
-            _sample.cpu_ms,
-            _sample.client_ms,
-            _sample.value,
-            *(type_coerce(_sample[f"{name}_json"], Text) for name in ("figures", "waits", "execution")),
-        )
-        .join(tables.attempt, _attempt.id == _sample.attempt_id)
-        .join(tables.cell, _cell.id == _attempt.cell_id)
-        .where(_cell.run_id == run_id, _attempt.outcome == str(Outcome.VALID))
-        .where(_sample.warmup.is_(False), _sample.outcome == "measured")
-        .order_by(_sample.attempt_id)
+_TIMED = (
+    select(
+        _sample.attempt_id,
+        _sample.workload,
+        _sample.size,
+        _sample.form,
+        _sample.elapsed_ms,
+        _sample.cpu_ms,
+        _sample.client_ms,
+        _sample.value,
+        *(type_coerce(_sample[f"{name}_json"], Text) for name in ("figures", "waits", "execution")),
     )
-    return query if vm_id is None else query.where(_cell.vm_id == vm_id)
+    .where(_sample.attempt_id.in_(bindparam("attempts", expanding=True)))
+    .where(_sample.warmup.is_(False), _sample.outcome == "measured")
+    .order_by(_sample.attempt_id, _sample.workload, _sample.size, _sample.form, _sample.iteration)
+)
 
 
 def _places(run_id: int, vm_id: int | None) -> Select[Any]:
@@ -96,6 +82,7 @@ def _places(run_id: int, vm_id: int | None) -> Select[Any]:
         .join(tables.cell, _cell.id == _attempt.cell_id)
         .join(tables.vm, _vm.id == _cell.vm_id)
         .where(_cell.run_id == run_id, _attempt.outcome == str(Outcome.VALID))
+        .order_by(_attempt.id)
     )
     return query if vm_id is None else query.where(_cell.vm_id == vm_id)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vnuma.analysis.analyse import analyse
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import Comparison, Interval, compare
-from vnuma.analysis.records import AnalysisDesign, CellRecord, Column, Sample
+from vnuma.analysis.records import AnalysisDesign, CellRecord, Column, Series
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label, Verdict
 
@@ -57,29 +57,31 @@ def compare_ms(ms: FloatArray, labels: Sequence[str] = LABELS, alpha: float = 0.
 
 @dataclass
 class Study:
-    """A small study under construction: a design, its samples and its cells."""
+    """A small study under construction: a design, its series and its cells."""
 
     design: AnalysisDesign
-    samples: list[Sample] = field(default_factory=list)
+    series: list[Series] = field(default_factory=list)
     cells: list[CellRecord] = field(default_factory=list)
 
-    def scale(self, factor: Callable[[Sample], float]) -> Study:
-        """Multiply each time by the sample's factor."""
-        self.samples = [s._replace(elapsed_ms=(s.elapsed_ms or 0.0) * factor(s)) for s in self.samples]
+    def scale(self, factor: Callable[[Series], float]) -> Study:
+        """Multiply each time by its series' factor."""
+        self.series = [
+            s._replace(elapsed_ms=tuple(ms * factor(s) for ms in s.elapsed_ms)) for s in self.series
+        ]
         return self
 
     def without(self, arm: str) -> Study:
-        """As where the plan leaves the arm out: it has neither cells nor samples."""
-        self.samples = [sample for sample in self.samples if sample.arm != arm]
+        """As where the plan leaves the arm out: it has neither cells nor series."""
+        self.series = [one for one in self.series if one.arm != arm]
         self.cells = [cell for cell in self.cells if cell.arm != arm]
         return self
 
     def drop(
         self, unwanted: Callable[[CellRecord], bool], outcome: str = "failed", reason: str = "tools_timeout"
     ) -> Study:
-        """Let cells fail: they keep their record, and lose their samples."""
+        """Let cells fail: they keep their record, and lose their series."""
         gone = {(cell.label, cell.block) for cell in self.cells if unwanted(cell)}
-        self.samples = [s for s in self.samples if (s.label, s.block) not in gone]
+        self.series = [s for s in self.series if (s.label, s.block) not in gone]
         self.cells = [
             CellRecord(c.label, c.arm, c.block, c.vm, outcome, reason, c.position)
             if (c.label, c.block) in gone
@@ -126,33 +128,25 @@ def study_of(
         for c, column in enumerate(columns):
             position = b * len(columns) + int(places[c])
             study.cells.append(CellRecord(column.label, column.arm, b + 1, "sql16", "valid", "", position))
-            study.samples += _samples(column, b + 1, float(ms[b, c]), sizes, iterations)
+            study.series += _series(column, b + 1, float(ms[b, c]), sizes, iterations)
     return study
 
 
-def _samples(
+def _series(
     column: Column, block: int, ms: float, sizes: Sequence[int], iterations: Sequence[float]
-) -> list[Sample]:
-    made = [
-        Sample(
+) -> list[Series]:
+    return [
+        Series(
             label=column.label,
             arm=column.arm,
             block=block,
             vm="sql16",
             size=size,
             form="client",
-            iteration=number,
-            warmup=False,
-            elapsed_ms=ms * (size / sizes[0]) ** 2 * factor,
+            elapsed_ms=tuple(ms * (size / sizes[0]) ** 2 * factor for factor in iterations),
         )
         for size in sizes
-        for number, factor in enumerate(iterations, start=1)
     ]
-    warm = [
-        Sample(column.label, column.arm, block, "sql16", size, "client", 1, True, "measured", 9e9)
-        for size in sizes
-    ]
-    return made + warm
 
 
 def noisy_ms(
@@ -183,7 +177,7 @@ def usual_study(
 
 def analysed(study: Study, **design: Any) -> Analysis:
     """Its first analysis by the primary metric, with another design."""
-    return analyse(study.samples, study.cells, replace(study.design, **design)).primary[0]
+    return analyse(study.series, study.cells, replace(study.design, **design)).primary[0]
 
 
 def words(found: Analysis) -> dict[str, Label]:

@@ -229,11 +229,11 @@ def test_a_failed_control_withholds_equivalence() -> None:
 def test_forms_metrics_and_vms_stay_apart() -> None:
     """One analysis per VM, form and recorded metric; only form one with elapsed time is primary."""
     study = usual_study()
-    server = [s._replace(form="server", cpu_ms=s.elapsed_ms) for s in study.samples]
-    other = [s._replace(vm="sql17") for s in study.samples]
+    server = [s._replace(form="server", cpu_ms=s.elapsed_ms) for s in study.series]
+    other = [s._replace(vm="sql17") for s in study.series]
     cells = study.cells + [dataclasses.replace(c, vm="sql17") for c in study.cells]
     design = dataclasses.replace(study.design, forms=("client", "server"), vms=("sql16", "sql17"))
-    result = analyse(study.samples + server + other, cells, design)
+    result = analyse(study.series + server + other, cells, design)
     assert [(a.vm, a.form, a.metric, a.primary) for a in result.analyses] == [
         ("sql16", "client", "elapsed_ms", True),
         ("sql16", "server", "elapsed_ms", False),
@@ -252,7 +252,10 @@ def test_a_coarse_clock_shows_no_equivalence() -> None:
     """Steps of 1.2% cannot show equality within 1%; the same times in fine steps do."""
     fine = study_of(noisy_ms(12, 6, 0.003, base=400), columns_of())
     coarse = dataclasses.replace(
-        fine, samples=[s._replace(elapsed_ms=round((s.elapsed_ms or 0) / 5) * 5.0) for s in fine.samples]
+        fine,
+        series=[
+            s._replace(elapsed_ms=tuple(round(ms / 5) * 5.0 for ms in s.elapsed_ms)) for s in fine.series
+        ],
     )
     assert set(words(analysed(fine)).values()) == {Label.EQUIVALENT}
     assert set(words(analysed(coarse)).values()).isdisjoint({Label.EQUIVALENT})
@@ -263,7 +266,7 @@ def test_precision_look_on_a_running_study(blocks: int, stop: bool, reason: str)
     """A quiet host stops at the first look, block 6, and not before, with a block half run."""
     study = usual_study(sd=0.001)
     study.drop(lambda c: c.block > blocks + 1 or (c.block > blocks and c.label != "2x8"), outcome="pending")
-    decision = precision_look(study.samples, study.cells, study.design, vm="sql16", target=0.01)
+    decision = precision_look(study.series, study.cells, study.design, vm="sql16", target=0.01)
     assert (decision.stop, decision.reason, decision.blocks) == (stop, reason, blocks)
 
 

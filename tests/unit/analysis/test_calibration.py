@@ -22,7 +22,7 @@ from vnuma.analysis.analyse import compare_cells
 from vnuma.analysis.cells import Cells, collect
 from vnuma.analysis.checks import check_a_a, check_control
 from vnuma.analysis.compare import Comparison
-from vnuma.analysis.records import ELAPSED, AnalysisDesign, CellRecord, NotEvaluated, Sample
+from vnuma.analysis.records import ELAPSED, AnalysisDesign, CellRecord, NotEvaluated, Series
 from vnuma.analysis.simulate import WORDS, Simulated, run_decided
 from vnuma.analysis.stopping import stop_on_precision
 from vnuma.analysis.verdict import Label, Verdict, decide, rules_for, run_withheld
@@ -47,18 +47,16 @@ def _columns(truth: Truth) -> AnalysisDesign:
 
 
 def _through_the_product(studies: Studies, number: int, blocks: int) -> tuple[Cells, AnalysisDesign]:
-    """One simulated study as the samples that a store would hold."""
+    """One simulated study as the series that a store would hold."""
     design = dataclasses.replace(_columns(studies.truth), blocks=blocks)
-    samples, cells = [], []
+    series, cells = [], []
     for b in range(blocks):
         for c, column in enumerate(design.columns):
             place = b * len(design.columns) + int(studies.places[number, b, c]) + 1
             cells.append(CellRecord(column.label, column.arm, b + 1, "sql16", "valid", "", place))
-            samples += [
-                Sample(column.label, column.arm, b + 1, "sql16", SIZE, "client", i, False, elapsed_ms=ms)
-                for i, ms in enumerate(np.exp(studies.times[number, b, c]) * 20_000, start=1)
-            ]
-    return collect(samples, cells, design, vm="sql16", form="client", measure=ELAPSED), design
+            times = tuple(np.exp(studies.times[number, b, c]) * 20_000)
+            series.append(Series(column.label, column.arm, b + 1, "sql16", SIZE, "client", times))
+    return collect(series, cells, design, vm="sql16", form="client", measure=ELAPSED), design
 
 
 def _verdicts(comparison: Comparison, design: AnalysisDesign) -> Iterator[Verdict]:

@@ -1,4 +1,4 @@
-"""From samples to cells: medians, what is left out, and why."""
+"""From iterations to cells: medians, what is left out, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.cells import Cells, collect, grid
-from vnuma.analysis.records import ELAPSED, CellRecord, Sample, design_of
+from vnuma.analysis.records import ELAPSED, CellRecord, Series, design_of
 from vnuma.domain.study.study import Study as StudyFile
 
 
@@ -19,11 +19,11 @@ def _study(iterations: tuple[float, ...] = (1.0, 1.001, 0.999)) -> Study:
 
 
 def _collect(study: Study) -> Cells:
-    return collect(study.samples, study.cells, study.design, vm="sql16", form="client", measure=ELAPSED)
+    return collect(study.series, study.cells, study.design, vm="sql16", form="client", measure=ELAPSED)
 
 
 def test_cell_value_is_mean_over_sizes_of_log_median() -> None:
-    """Y is the plain mean over sizes of ln(median of the timed iterations), warm-ups left out."""
+    """Y is the plain mean over sizes of ln(median of the timed iterations)."""
     study = study_of(
         np.array([[100.0, 110.0]]), columns_of(("2x8",), a_a=False), sizes=(10, 20), iterations=(1, 1.2, 7)
     )
@@ -36,9 +36,9 @@ def _drop(wanted: Callable[[CellRecord], bool], outcome: str, reason: str) -> St
     return _study().drop(wanted, outcome, reason)
 
 
-def _samples(change: Callable[[Sample], Sample | None]) -> Study:
+def _series(change: Callable[[Series], Series | None]) -> Study:
     study = _study()
-    study.samples = [changed for sample in study.samples if (changed := change(sample))]
+    study.series = [changed for one in study.series if (changed := change(one))]
     return study
 
 
@@ -56,11 +56,13 @@ SHORT = "the median at size 500 is 0 ms: too short for the clock, use larger siz
         (_drop(_one, "claimed", ""), {(2, "not run", "the cell is being run")}),
         # One size without a time: never a mean of what is left. 0 ms has no logarithm.
         (
-            _samples(lambda s: None if (s.label, s.block, s.size) == ("2x8", 3, 1000) else s),
+            _series(lambda s: None if (s.label, s.block, s.size) == ("2x8", 3, 1000) else s),
             {(3, "not measured", "no elapsed time at size 1000")},
         ),
         (
-            _samples(lambda s: s._replace(elapsed_ms=0.0) if (s.label, s.size) == ("2x8", 500) else s),
+            _series(
+                lambda s: s._replace(elapsed_ms=(0.0, 0.0, 0.0)) if (s.label, s.size) == ("2x8", 500) else s
+            ),
             {(block, "not measured", SHORT) for block in (1, 2, 3)},
         ),
     ],
@@ -80,12 +82,12 @@ def test_a_cell_without_a_value_is_missing_with_its_reason(
     }
 
 
-def test_samples_of_a_cell_that_is_not_valid_are_ignored() -> None:
-    """Samples of an interrupted attempt are never analysed, even if they are handed in."""
+def test_series_of_a_cell_that_is_not_valid_are_ignored() -> None:
+    """Iterations of an interrupted attempt are never analysed, even if they are handed in."""
     study = _study()
-    samples = list(study.samples)
+    series = list(study.series)
     study.drop(lambda cell: cell.block == 1, outcome="invalid", reason="topology_mismatch")
-    study.samples = samples
+    study.series = series
     cells = _collect(study)
     assert {boot.block for boot in cells.boots} == {2, 3}
     assert {gap.outcome for gap in cells.missing} == {"invalid"}
@@ -105,11 +107,11 @@ def test_blocks_that_were_not_begun_are_no_missing_cells(
     assert [(gap.label, gap.block, gap.outcome) for gap in cells.missing] == [("2x8", 2, "not run")]
 
 
-def test_the_same_iteration_twice_is_refused() -> None:
-    """Samples of two attempts at one cell must not be mixed."""
+def test_a_second_attempt_at_a_cell_is_refused() -> None:
+    """Iterations of two attempts at one cell must not be mixed."""
     study = _study()
-    study.samples.append(next(s for s in study.samples if not s.warmup))
-    with pytest.raises(ValueError, match="two samples for 1x16, block 1, iteration 1"):
+    study.series.append(study.series[0])
+    with pytest.raises(ValueError, match="two series for 1x16, block 1, size 500"):
         _collect(study)
 
 

@@ -112,7 +112,7 @@ def test_drift_without_order_or_blocks_is_not_evaluated() -> None:
 
 def _boots(ms: FloatArray, iterations: tuple[float, ...]) -> tuple[Boot, ...]:
     study = study_of(ms, columns_of(), iterations=iterations)
-    found = collect(study.samples, study.cells, study.design, vm="sql16", form="client", measure=ELAPSED)
+    found = collect(study.series, study.cells, study.design, vm="sql16", form="client", measure=ELAPSED)
     return found.boots
 
 

@@ -31,7 +31,7 @@ def decided(study: Study, most: int, *, until: int, left: dict[str, int] | None 
     ]
     study.cells = [_as_run(cell, until, left) for cell in planned]
     ran = {(cell.label, cell.block) for cell in study.cells if cell.outcome == "valid"}
-    study.samples = [sample for sample in study.samples if (sample.label, sample.block) in ran]
+    study.series = [one for one in study.series if (one.label, one.block) in ran]
     return study
 
 
@@ -43,7 +43,7 @@ def _as_run(cell: CellRecord, until: int, left: dict[str, int]) -> CellRecord:
 
 def look(study: Study) -> tuple[int, dict[str, str], tuple[str, ...]]:
     """What the rule says now."""
-    found = decided_look(study.samples, study.cells, study.design, vm="sql16")
+    found = decided_look(study.series, study.cells, study.design, vm="sql16")
     return found.blocks, dict(found.leave), found.stay
 
 

@@ -176,7 +176,7 @@ def test_g8_pilot_factor(df: int, printed: str) -> None:
 def test_g1_through_analyse_gives_the_mock_up() -> None:
     """G1 as raw samples gives the table of `vnuma results`: medians, ms and percent that agree."""
     study = study_of(G1_MS, columns_of(), iterations=(1.0,) * 3)
-    result = analyse(study.samples, study.cells, study.design)
+    result = analyse(study.series, study.cells, study.design)
     (primary,) = result.primary
     cells = primary.table[0].cells
     assert [cell.boots for cell in cells] == [12, 6, 6, 6, 6]

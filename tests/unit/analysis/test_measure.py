@@ -30,7 +30,7 @@ def by_throughput(study: Study, measure: Measure = THROUGHPUT) -> Study:
     """The study's figures as values of that measure."""
     return Study(
         dataclasses.replace(study.design, measures={"client": measure}),
-        [s._replace(elapsed_ms=30_000.0, value=s.elapsed_ms) for s in study.samples],
+        [s._replace(elapsed_ms=(30_000.0,) * len(s.elapsed_ms), value=s.elapsed_ms) for s in study.series],
         study.cells,
     )
 
@@ -85,16 +85,19 @@ def test_companions_are_analysed_where_they_are_results(
 ) -> None:
     """The length of a throughput's window is none; nor its CPU time, where more calls fit into the window."""
     study = by_throughput(study_of(G1_MS, columns_of()))
-    samples = [s._replace(cpu_ms=cpu_ms and cpu_ms + (s.value or 0)) for s in study.samples]
+    series = [
+        s._replace(cpu_ms=tuple(cpu_ms and cpu_ms + (value or 0) for value in s.value)) for s in study.series
+    ]
     design = dataclasses.replace(study.design, fixed_work=fixed_work)
 
-    assert [(item.metric, item.primary) for item in analyse(samples, study.cells, design).analyses] == metrics
+    assert [(item.metric, item.primary) for item in analyse(series, study.cells, design).analyses] == metrics
 
 
 def test_a_value_that_is_missing_is_named_with_its_measure() -> None:
     """Reasons speak of what was to be measured, in its unit."""
     study = by_throughput(study_of(G1_MS, columns_of()))
-    study.samples = [s._replace(value={"2x8": None, "4x4": 0.0}.get(s.label, s.value)) for s in study.samples]
+    unmeasured = {"2x8": (None, None, None), "4x4": (0.0, 0.0, 0.0)}
+    study.series = [s._replace(value=unmeasured.get(s.label, s.value)) for s in study.series]
 
     assert {item.label: item.reason for item in analysed(study).missing} == {
         "2x8": "no throughput at size 2000",
@@ -113,7 +116,7 @@ def test_growth_is_per_doubling_of_what_sizes_count() -> None:
     """Rows a side double the rows four times over; connections double as they stand."""
     sizes = (500, 1000, 2000)
     sided = study_of(noisy_ms(8, 6, 0.002), columns_of(), sizes=sizes)
-    counted = Study(dataclasses.replace(sided.design, size_word="connections"), sided.samples, sided.cells)
+    counted = Study(dataclasses.replace(sided.design, size_word="connections"), sided.series, sided.cells)
     rows, connections = (analysed(item).growth for item in (sided, counted))
 
     assert isinstance(rows, tuple)

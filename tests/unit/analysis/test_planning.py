@@ -39,7 +39,7 @@ from vnuma.analysis.planning import (
     typical_spread,
     upper_spread,
 )
-from vnuma.analysis.records import AnalysisDesign, Column, Sample
+from vnuma.analysis.records import AnalysisDesign, Column, Series
 from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look, stop_on_precision
 from vnuma.analysis.variance import Noise, cell_sd, median_variance, noise, pilot_upper
@@ -394,14 +394,13 @@ def test_the_plan_rests_on_the_upper_bound() -> None:
 
 
 def test_an_iteration_costs_all_sizes_and_forms() -> None:
-    """Two iterations of two sizes at 4 s and 6 s: 10 s each; warm-ups are not counted twice."""
-    samples = [
-        Sample("R", "R", 1, "sql16", size, "client", number, number == 0, elapsed_ms=1.0, client_ms=ms)
-        for size, ms in ((1, 4000.0), (2, 6000.0))
-        for number in (0, 1, 2)
+    """Two iterations of two sizes at 4 s and 6 s: 10 s each, by the client's clock if it has the time."""
+    series = [
+        Series("R", "R", 1, "sql16", 1, "client", elapsed_ms=(1.0, 1.0), client_ms=(4000.0, 4000.0)),
+        Series("R", "R", 1, "sql16", 2, "client", elapsed_ms=(1.0, 6000.0), client_ms=(6000.0, None)),
     ]
 
-    assert iteration_seconds(samples, 2) == {"sql16": pytest.approx(10.0)}
+    assert iteration_seconds(series, 2) == {"sql16": pytest.approx(10.0)}
 
 
 def test_the_sentence_names_the_cheapest_and_the_studys_own() -> None:

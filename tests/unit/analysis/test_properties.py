@@ -91,7 +91,7 @@ def test_changing_one_arm_leaves_the_others_estimates(ms: FloatArray, arm: int, 
 
 def _analyse(ms: FloatArray) -> Analysis:
     study = study_of(ms, columns_of(), sizes=(500, 2000))
-    return analyse(study.samples, study.cells, study.design).primary[0]
+    return analyse(study.series, study.cells, study.design).primary[0]
 
 
 @FEW
@@ -112,13 +112,13 @@ def test_medians_lie_within_their_range(ms: FloatArray) -> None:
 
 @FEW
 @given(times(), st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_matter(ms: FloatArray, random: Random) -> None:
-    """Samples and cells may come in any order."""
+def test_the_order_of_series_does_not_matter(ms: FloatArray, random: Random) -> None:
+    """Series and cells may come in any order."""
     study = study_of(ms, columns_of())
-    first = analyse(study.samples, study.cells, study.design)
-    random.shuffle(study.samples)
+    first = analyse(study.series, study.cells, study.design)
+    random.shuffle(study.series)
     random.shuffle(study.cells)
-    assert analyse(study.samples, study.cells, study.design) == first
+    assert analyse(study.series, study.cells, study.design) == first
 
 
 def _turned(study: Study) -> Study:
@@ -126,7 +126,7 @@ def _turned(study: Study) -> Study:
     throughput = Measure("value", "throughput", "calls/s", "higher")
     return Study(
         dataclasses.replace(study.design, measures={"client": throughput}),
-        [s._replace(elapsed_ms=None, value=1e6 / (s.elapsed_ms or 1)) for s in study.samples],
+        [s._replace(elapsed_ms=(), value=tuple(1e6 / ms for ms in s.elapsed_ms)) for s in study.series],
         study.cells,
     )
 
@@ -148,7 +148,7 @@ def test_time_and_throughput_give_the_same_words(ms: FloatArray) -> None:
     # The median of two iterations does not mirror: the check of the first one takes that of the rest.
     study = study_of(ms, columns_of(), sizes=(500, 2000), iterations=(1.0, 1.0, 1.0))
     slow, fast = (
-        analyse(item.samples, item.cells, item.design).primary[0] for item in (study, _turned(study))
+        analyse(item.series, item.cells, item.design).primary[0] for item in (study, _turned(study))
     )
 
     assert fast.recommended == slow.recommended

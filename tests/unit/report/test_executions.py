@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from vnuma.analysis.records import Sample
+from vnuma.analysis.records import Series
 from vnuma.report.model.executions import FormExecutions, read_again
-from vnuma.store.timed import TimedBatch
+from vnuma.store.timed import Timed
 from vnuma.workloads.command.settings import Command
 
 
@@ -30,7 +30,7 @@ def test_what_a_workload_does_not_tell_has_no_words(known: dict[str, object], wo
 
 
 def test_a_figure_is_read_again_from_what_the_program_printed() -> None:
-    """The stored number is not believed; without the figure in the output the sample is a failed one."""
+    """The stored number is not believed; without the figure in the output the iteration failed."""
     work = Command.model_validate(
         {
             "name": "command",
@@ -38,11 +38,9 @@ def test_a_figure_is_read_again_from_what_the_program_printed() -> None:
             "figure": {"name": "calls", "unit": "1/s", "better": "higher", "regex": "tps = (.*)"},
         }
     )
-    sample = Sample("a", "a", 1, "vm", 1, "run", 1, warmup=False, elapsed_ms=9.0, value=5.0)
+    stored = Series("a", "a", 1, "vm", 1, "run", elapsed_ms=(1.0, 2.0, 3.0, 4.0), value=(5.0,) * 4)
     printed = ('{"stdout": "tps = 5"}', '{"stdout": "tps = 6"}', '{"stdout": "no"}', None)
-    batch = TimedBatch([sample] * 4, (None,) * 4, printed)
 
-    found = list(read_again(work, batch))
+    found = read_again(work, Timed(stored, (None,) * 4, printed))
 
-    assert [one.value for one in found] == [5.0, 6.0, None, None]
-    assert [one.outcome for one in found] == ["measured", "measured", "failed", "failed"]
+    assert found == stored._replace(elapsed_ms=(1.0, 2.0), value=(5.0, 6.0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from vnuma.analysis.analyse import analyse
 from vnuma.analysis.planning import Costs, Spread, iteration_seconds, upper_spread
-from vnuma.analysis.records import Sample, design_of
+from vnuma.analysis.records import Series, design_of
 from vnuma.analysis.variance import ROBUST_QUANTILE, pilot_upper
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
@@ -17,7 +17,7 @@ from vnuma.errors import InputError
 from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Outcome
-from vnuma.store.timed import cell_records, timed_samples
+from vnuma.store.timed import cell_records, timed_series
 
 FEWEST_BLOCKS = 3
 
@@ -60,7 +60,7 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
         planned = cells.cells_of_run(connection, run.id)
         tried = attempts.lines_of_run(connection, run.id)
         names = {vm.id: vm.name for vm in leases.vms_of_run(connection, run.id)}
-        timed = timed_samples(connection, run.id)
+        timed = timed_series(connection, run.id)
     result = analyse(
         timed, cell_records(planned, tried, names), design_of(own, {cell.label for cell in planned})
     )
@@ -89,7 +89,7 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
     )
 
 
-def _costs(study: Study, timed: Sequence[Sample], vm: str, cell_seconds: float) -> Costs | None:
+def _costs(study: Study, timed: Sequence[Series], vm: str, cell_seconds: float) -> Costs | None:
     design = study.design
     once = iteration_seconds(timed, design.iterations).get(vm)
     return None if once is None else Costs.measured(cell_seconds, once, design.warmups, design.iterations)

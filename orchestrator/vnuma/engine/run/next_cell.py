@@ -223,11 +223,11 @@ def _looks(
     A function of its stored samples and cells, and of the declared design.
     """
     from vnuma.analysis.analyse import decided_look, precision_look  # noqa: PLC0415 - a second of numpy
-    from vnuma.store.timed import cell_records, timed_samples  # noqa: PLC0415 - as above
+    from vnuma.store.timed import cell_records, timed_series  # noqa: PLC0415 - as above
 
     run, vm, study = context.run, context.vm, context.study
     with context.store.read() as connection:
-        timed = timed_samples(connection, run.id, vm.id)
+        timed = timed_series(connection, run.id, vm.id)
         used_up = cells.used_up_cells(connection, run.id, study.limits.attempts_per_cell)
     records = cell_records(planned, past, {vm.id: vm.name}, used_up=used_up)
     seen = (timed, records, design_of(study, {cell.label for cell in planned}))

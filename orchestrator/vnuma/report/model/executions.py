@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
-from vnuma.analysis.records import Sample
+from vnuma.analysis.records import Series
 from vnuma.domain.workloads.settings import WorkloadSettings
-from vnuma.store.timed import TimedBatch
+from vnuma.store.timed import Timed, documents
 
 CLOCK_WORDS = {
     "messages": "SET STATISTICS TIME, whole ms",
@@ -18,18 +18,24 @@ CLOCK_WORDS = {
 }
 
 
-def read_again(work: WorkloadSettings, batch: TimedBatch) -> Iterator[Sample]:
-    """The samples with their figures read from the kept output; one that has no figure there is failed.
+def read_again(work: WorkloadSettings, one: Timed) -> Series:
+    """The series with its figures read from the kept output; an iteration that has none there failed.
 
     Not for somebody else's run: an expression of his could take for ever.
     """
-    for sample, kept in zip(batch.samples, batch.executions, strict=True):
-        value = None if sample.value is None or kept is None else work.read_again(json.loads(kept))
-        yield sample if value == sample.value else sample._replace(value=value, outcome=_outcome(value))
-
-
-def _outcome(value: float | None) -> str:
-    return "failed" if value is None else "measured"
+    own, kept = one.series, documents(one.executions)
+    value = [
+        None if old is None or known is None else work.read_again(known)
+        for old, known in zip(own.value, kept, strict=True)
+    ]
+    measured = [(old is None) == (new is None) for old, new in zip(own.value, value, strict=True)]
+    return own._replace(
+        elapsed_ms=tuple(compress(own.elapsed_ms, measured)),
+        cpu_ms=tuple(compress(own.cpu_ms, measured)),
+        client_ms=tuple(compress(own.client_ms, measured)),
+        value=tuple(compress(value, measured)),
+        figures=tuple(compress(own.figures, measured)),
+    )
 
 
 OWN_CLOCK = "the workload's own, on SQL Server"
@@ -82,18 +88,14 @@ class FormExecutions:
         return "; ".join(parts)
 
 
-def add_executions(found: dict[tuple[str, str], FormExecutions], batch: TimedBatch) -> None:
-    """Add a batch to what is known by VM and form; samples of older versions have no documents.
+def add_executions(found: dict[tuple[str, str], FormExecutions], one: Timed) -> None:
+    """Add a series to what is known by VM and form; those of older versions have no documents.
 
-    Each distinct document of the batch is read once.
+    Each distinct document of the series is read once.
     """
-    alike = Counter(
-        (sample.vm, sample.form, text)
-        for sample, text in zip(batch.samples, batch.executions, strict=True)
-        if text is not None
-    )
-    documents = json.loads(f"[{','.join(text for _, _, text in alike)}]")
-    for ((vm, form, _), times), known in zip(alike.items(), documents, strict=True):
+    alike = Counter(filter(None, one.executions))
+    vm, form = one.series.vm, one.series.form
+    for times, known in zip(alike.values(), documents(alike), strict=True):
         found.setdefault((vm, form), FormExecutions(vm, form)).add(known, times)
 
 
@@ -138,25 +140,23 @@ _Key = tuple[str, str, str]
 
 
 class WaitTotals:
-    """Sums of wait and elapsed time, collected while the samples stream by."""
+    """Sums of wait and elapsed time, collected while the series stream by."""
 
     def __init__(self) -> None:
         self._elapsed: dict[_Key, float] = defaultdict(float)
         self._waited: dict[_Key, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self._seen: dict[_Key, None] = {}
 
-    def add(self, batch: TimedBatch) -> None:
-        """Add a batch: reading its documents together is much faster than one by one."""
-        keys = [(sample.vm, sample.form, sample.arm) for sample in batch.samples]
-        self._seen |= dict.fromkeys(keys)
-        documents = json.loads(f"[{','.join(text or 'null' for text in batch.waits)}]")
-        for key, sample, document in zip(keys, batch.samples, documents, strict=True):
-            if document is None:
-                continue
-            self._elapsed[key] += sample.elapsed_ms or 0.0
-            waited = self._waited[key]
-            for name, wait in document.items():
-                waited[name] += wait["wait_ms"]
+    def add(self, one: Timed) -> None:
+        """Add a series."""
+        key = (one.series.vm, one.series.form, one.series.arm)
+        self._seen[key] = None
+        waited = self._waited[key]
+        for elapsed, document in zip(one.series.elapsed_ms, documents(one.waits), strict=True):
+            if document is not None:
+                self._elapsed[key] += elapsed
+                for name, wait in document.items():
+                    waited[name] += wait["wait_ms"]
 
     def by_form(self) -> tuple[WaitShare, ...]:
         """All arms together."""

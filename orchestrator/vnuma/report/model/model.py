@@ -11,7 +11,7 @@ from typing import Any
 
 from vnuma.analysis.analyse import analyse
 from vnuma.analysis.planning import iteration_seconds
-from vnuma.analysis.records import Sample, design_of
+from vnuma.analysis.records import Series, design_of
 from vnuma.analysis.result import Analysis, RunResult
 from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Study
@@ -22,7 +22,7 @@ from vnuma.store import attempts, facts, leases, runs
 from vnuma.store.cells import cells_of_run, used_up_cells
 from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Cell, CellState, Fact, Outcome, Run, RunState, Vm
-from vnuma.store.timed import cell_records, timed_batches
+from vnuma.store.timed import cell_records, timed
 from vnuma.words.plain_text import escaped
 from vnuma.words.provenance import mark
 
@@ -168,12 +168,12 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         known = facts.facts_of_run(connection, row.id)
         waits = WaitTotals()
         executions: dict[tuple[str, str], FormExecutions] = {}
-        timed: list[Sample] = []
+        series: list[Series] = []
         own = study.workload.keeps_output and not any(fact.scope == runs.IMPORTED for fact in known)
-        for batch in timed_batches(connection, row.id):
-            waits.add(batch)
-            add_executions(executions, batch)
-            timed += read_again(study.workload, batch) if own else batch.samples
+        for one in timed(connection, row.id):
+            waits.add(one)
+            add_executions(executions, one)
+            series.append(read_again(study.workload, one) if own else one.series)
     names = {vm.id: vm.name for vm in machines}
     others = set(names.values()) - set(study.vms)
     if others:  # the report has no place for them
@@ -183,7 +183,7 @@ def _loaded(store: Store, run: str) -> LoadedRun:
             fix="Restore a copy of it; do not delete it: it holds VM baselines.",
         )
     design = design_of(study, {cell.label for cell in planned})
-    result = analyse(timed, cell_records(planned, tried, names, known, used_up), design)
+    result = analyse(series, cell_records(planned, tried, names, known, used_up), design)
     return LoadedRun(
         row,
         study,
@@ -197,5 +197,5 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         waits.by_form(),
         waits.by_arm(),
         tuple(executions.values()),
-        iteration_seconds(timed, study.design.iterations),
+        iteration_seconds(series, study.design.iterations),
     )
