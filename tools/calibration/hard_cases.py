@@ -51,7 +51,7 @@ from vnuma.analysis.distributions import FloatArray, t_quantile
 from vnuma.analysis.outliers import share_limit
 from vnuma.analysis.planning import blocks_for, ratio_for_width
 from vnuma.analysis.records import NotEvaluated
-from vnuma.analysis.rounding import rounding_of
+from vnuma.analysis.rounding import clock_steps, rounding_of
 from vnuma.analysis.simulate import BoolArray, Simulated, differences, run_decided
 from vnuma.analysis.stopping import FIRST_LOOK
 from vnuma.analysis.variance import cell_sd
@@ -314,7 +314,7 @@ def _by_arm(cells: FloatArray) -> dict[str, dict[int, float]]:
 def _rounded(times: FloatArray, at: float, step: float, truth: Truth) -> Comparison:
     """The product's comparison of a study's iterations, rounded to a clock's step."""
     shown = np.maximum(step, np.round(at * np.exp(times) / step) * step)
-    rounding = rounding_of([shown.ravel().tolist()], [1.0])
+    rounding = rounding_of(clock_steps([shown.ravel().tolist()]), [1.0])
     return compared(np.log(np.median(shown, axis=2)), truth, rounding=rounding)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from vnuma.analysis.cautions import cautions
-from vnuma.analysis.cells import Boot, Cells, collect, figures_by_size, grid
+from vnuma.analysis.cells import Boot, Cells, collect, grid, steps_of
 from vnuma.analysis.checks import (
     MIN_BOOTS_FOR_VERDICT,
     ControlCheck,
@@ -28,7 +28,7 @@ from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.planning import detectable, with_blocks_needed
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Series
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeResult
-from vnuma.analysis.rounding import rounding_of
+from vnuma.analysis.rounding import ClockStep, rounding_of
 from vnuma.analysis.stopping import FIRST_LOOK, DecidedLook, RepeatedLooks, StopDecision, stop_on_precision
 from vnuma.analysis.table import figure_rows, table_row
 from vnuma.analysis.variance import noise
@@ -203,7 +203,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         recommended=_recommended(arms, comparison, rules, cells, design),
         cautions=(),
     )
-    return replace(found, cautions=cautions(found, design, comparison.reference))
+    return replace(found, cautions=cautions(found, design, comparison.reference, cells.steps))
 
 
 def _measures(series: Sequence[Series], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:
@@ -229,17 +229,16 @@ def _compare(
     Where arms leave, each contrast is that of the arm's last look, and the rest is of all cells.
     """
     if design.stop != "decided":
-        return _compare_boots(cells.boots, design, value, alpha, weights)
+        return _compare_boots(cells.boots, cells.steps, design, value, alpha, weights)
     planned = sum(column.label not in cells.left_out for column in design.compared)
     looks = RepeatedLooks(alpha, planned, design.blocks)
     at = _looks(cells, design)
     found = {
-        block: _compare_boots(
-            [boot for boot in cells.boots if boot.block <= block], design, value, alpha, weights, looks
-        )
+        block: _compare_boots(boots, steps_of(boots, design), design, value, alpha, weights, looks)
         for block in {*at.values()}
+        for boots in [[boot for boot in cells.boots if boot.block <= block]]
     }
-    whole = _compare_boots(cells.boots, design, value, alpha, weights, looks)
+    whole = _compare_boots(cells.boots, cells.steps, design, value, alpha, weights, looks)
     contrasts = (
         item for block, other in found.items() for item in other.contrasts if at[item.label] == block
     )
@@ -254,6 +253,7 @@ def _looks(cells: Cells, design: AnalysisDesign) -> dict[str, int]:
 
 def _compare_boots(
     boots: Sequence[Boot],
+    steps: Sequence[ClockStep],
     design: AnalysisDesign,
     value: Callable[[Boot], float],
     alpha: float,
@@ -263,8 +263,7 @@ def _compare_boots(
     arms = {column.label: column.arm for column in design.compared}
     labels = [column.label for column in design.columns]
     cells = with_places(grid(boots, labels, value), boots, design.place, len(labels))
-    rounding = rounding_of(figures_by_size(boots, design), weights, printed=design.printed)
-    return compare(cells, design.reference_labels, arms, alpha, rounding, looks)
+    return compare(cells, design.reference_labels, arms, alpha, rounding_of(steps, weights), looks)
 
 
 def _at_size(cells: Cells, design: AnalysisDesign, index: int) -> Comparison:

@@ -26,7 +26,7 @@ from vnuma.analysis.distributions import f_upper, t_quantile
 from vnuma.analysis.fit import connected, fit
 from vnuma.analysis.outliers import OddCell
 from vnuma.analysis.result import CellPoint
-from vnuma.analysis.rounding import rounding_of
+from vnuma.analysis.rounding import clock_steps, rounding_of
 from vnuma.analysis.verdict import Rules, Verdict, decide
 
 FEWEST_RUNS = 3
@@ -239,7 +239,7 @@ def _clock(points: Sequence[CellPoint], sizes: Sequence[int]) -> tuple[float, fl
         for point in points
     ]
     figures = [[x for boot in boots for x in boot.iterations[place]] for place in range(len(sizes))]
-    rounding = rounding_of(figures, [1 / len(sizes)] * len(sizes))
+    rounding = rounding_of(clock_steps(figures), [1 / len(sizes)] * len(sizes))
     cells = grid(boots, tuple(dict.fromkeys(boot.label for boot in boots)), lambda boot: boot.log_mean)
     ms = fit(connected(cells, cells.labels[0])).ms if boots else None
     return rounding.step, rounding.variance(ms or 0.0)

@@ -10,7 +10,7 @@ from vnuma.analysis.conclusions import differing_sizes_sentence
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, Measure, worsening
 from vnuma.analysis.result import Analysis, Caution
-from vnuma.analysis.rounding import SHARE_OF_MARGIN, alike, relative_step, step_of
+from vnuma.analysis.rounding import SHARE_OF_MARGIN, ClockStep, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import p_words
@@ -18,14 +18,16 @@ from vnuma.domain.workloads.metric import plural
 from vnuma.words.plain_text import capitalised
 
 
-def cautions(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> tuple[Caution, ...]:
+def cautions(
+    found: Analysis, design: AnalysisDesign, reference: Sequence[str], steps: Sequence[ClockStep]
+) -> tuple[Caution, ...]:
     """Every warning that applies; those that withhold verdicts come first. `reference`: its columns with
-    cells.
+    cells; `steps`: the sizes' own.
     """
     return (
         *_withholding(found, design),
         *_cells(found, design, reference),
-        *_data(found, design, reference),
+        *_data(found, design, reference, steps),
         *_checks(found, design),
         *_spread(found, design),
     )
@@ -101,7 +103,9 @@ def _cells(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) ->
         )
 
 
-def _data(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> Iterator[Caution]:
+def _data(
+    found: Analysis, design: AnalysisDesign, reference: Sequence[str], steps: Sequence[ClockStep]
+) -> Iterator[Caution]:
     """What the measured cells cannot show."""
     if len(design.reference_labels) < 2:
         yield Caution("no_aa", "The reference arm was not run against itself.", "Set design.a_a: true.")
@@ -111,7 +115,7 @@ def _data(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> 
             "Only one of the reference arm's two columns has enough cells, so there is no A/A check.",
             "Repeat the other column's cells.",
         )
-    yield from _steps(found, design)
+    yield from _steps(found, design, steps)
     if any(len(times) < 3 for point in found.points for times in point.iterations):
         yield Caution(
             "few_iterations",
@@ -121,23 +125,25 @@ def _data(found: Analysis, design: AnalysisDesign, reference: Sequence[str]) -> 
         )
 
 
-def _steps(found: Analysis, design: AnalysisDesign) -> Iterator[Caution]:
+def _steps(found: Analysis, design: AnalysisDesign, steps: Sequence[ClockStep]) -> Iterator[Caution]:
     """Sizes whose step is too large a share of the equivalence band, or that show none."""
-    by_size = {
-        f"at size {size:,}": [x for point in found.points for x in point.iterations[index]]
-        for index, size in enumerate(design.sizes)
-    }
+    sized = [(index, f"at size {size:,}", steps[index]) for index, size in enumerate(design.sizes)]
     unit, finer = found.measure.unit, ""
     if design.printed:
         finer = ", or print more digits"
     elif found.measure.key == "elapsed_ms":
         finer = ", or set workload.clock: query_stats"
     band = math.log1p(design.equivalence) * SHARE_OF_MARGIN
-    same = [f"{where} all are {x[0]:,.10g} {unit}" for where, x in by_size.items() if alike(x)]
+    same = [
+        f"{where} all are {found.points[0].iterations[index][0]:,.10g} {unit}"
+        for index, where, step in sized
+        if step.alike
+    ]
     coarse = [
-        f"{where} steps of {step_of(x):.3g} {unit}, {relative_step(x) * 100:.1f}% of the figure"
-        for where, x in by_size.items()
-        if x and not alike(x) and relative_step(x) > band
+        f"{where} steps of {step_of(figures):.3g} {unit}, {step.relative * 100:.1f}% of the figure"
+        for index, where, step in sized
+        if not step.alike and step.relative > band
+        for figures in [[x for point in found.points for x in point.iterations[index]]]
     ]
     if coarse:
         yield Caution(

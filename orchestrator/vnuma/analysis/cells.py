@@ -16,6 +16,7 @@ import numpy as np
 
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Measure, Series
+from vnuma.analysis.rounding import ClockStep, clock_steps
 
 # A block whose cells are all in these states was never started.
 NOT_BEGUN = ("pending", "skipped")
@@ -66,7 +67,8 @@ class Cells:
     `ended_by` is the declared rule's reason for ending early; the blocks it left out are not counted.
     `left_out` are labels without planned cells on this VM, which are not missing. `complete` counts the
     blocks in which every cell that was to run has a value; `finished` those before the first block with a
-    cell yet to run. `left_after` has the block after which a rule gave up a label's further cells.
+    cell yet to run. `left_after` has the block after which a rule gave up a label's further cells. `steps`:
+    those of the sizes' figures.
     """
 
     boots: tuple[Boot, ...]
@@ -77,6 +79,7 @@ class Cells:
     complete: int = 0
     finished: int = 0
     left_after: Mapping[str, int] = field(default_factory=dict)
+    steps: tuple[ClockStep, ...] = ()
 
     @property
     def at_declared_end(self) -> bool:
@@ -97,9 +100,16 @@ class Grid:
     y: FloatArray
     x: FloatArray | None = None
 
-    def column(self, label: str) -> FloatArray:
-        """All blocks of one column."""
-        return np.asarray(self.y[:, self.labels.index(label)], dtype=np.float64)
+    @cached_property
+    def columns(self) -> dict[str, list[float]]:
+        """By label, all blocks of the column."""
+        return dict(zip(self.labels, self.y.T.tolist(), strict=True))
+
+    def arm(self, labels: Sequence[str]) -> list[tuple[float, int]]:
+        """By block, the mean of an arm's columns there, and how many there are; NaN without any."""
+        rows = zip(*(self.columns[label] for label in labels), strict=True)
+        known = [[value for value in row if not math.isnan(value)] for row in rows]
+        return [(sum(row) / len(row) if row else math.nan, len(row)) for row in known]
 
     def only(self, labels: Iterable[str]) -> Grid:
         """The grid of some columns, without empty blocks."""
@@ -181,6 +191,7 @@ def collect(
             label: min(cell.block for cell in skipped if cell.label == label) - 1
             for label in {cell.label for cell in skipped}
         },
+        steps_of(boots, design),
     )
 
 
@@ -193,9 +204,11 @@ def grid(boots: Iterable[Boot], labels: Sequence[str], value: Callable[[Boot], f
     return Grid(present, blocks, y.reshape(len(blocks), len(present)))
 
 
-def figures_by_size(boots: Sequence[Boot], design: AnalysisDesign) -> list[list[float]]:
-    """Every timed figure of each size."""
-    return [[x for boot in boots for x in boot.iterations[index]] for index in range(len(design.sizes))]
+def steps_of(boots: Sequence[Boot], design: AnalysisDesign) -> tuple[ClockStep, ...]:
+    """The step of every timed figure of each size."""
+    places = range(len(design.sizes))
+    figures = ([x for boot in boots for x in boot.iterations[index]] for index in places)
+    return clock_steps(figures, printed=design.printed)
 
 
 def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:

@@ -18,8 +18,9 @@ from vnuma.analysis import compare
 from vnuma.analysis.cells import Boot, Grid, grid
 from vnuma.analysis.compare import finite, own_se, t_ratio
 from vnuma.analysis.distributions import FloatArray, t_quantile, t_two_sided, t_upper
-from vnuma.analysis.fit import ROUNDING, Fit, fit
+from vnuma.analysis.fit import Fit, fit
 from vnuma.analysis.records import NotEvaluated, PositiveControl, worsening
+from vnuma.analysis.rounding import ROUNDING
 from vnuma.domain.workloads.metric import Better, Replicate, plural
 
 AA_ALARM = 0.01
@@ -79,7 +80,7 @@ def check_a_a(comparison: compare.Comparison) -> AaCheck | NotEvaluated:
             return NotEvaluated("too few cells to estimate an error")
         estimate, factor = full.contrast({second: 1.0, first: -1.0})
         se, df = math.sqrt(full.ms * factor), full.df
-    se = math.hypot(se, math.sqrt(2 * comparison.rounding.variance(full.ms or 0.0)))
+    se = math.hypot(se, math.sqrt(comparison.rounded))
     t = compare.t_ratio(estimate, se)
     p = 0.0 if math.isinf(t) else t_two_sided(t, df)
     half_width = t_quantile(0.975, df) * se

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -124,6 +125,14 @@ class Comparison:
         """The 95% simultaneous half-widths, on the ln scale."""
         return tuple(item.inference.half_width if item.inference else None for item in self.contrasts)
 
+    @cached_property
+    def rounded(self) -> float:
+        """The error variance that a coarse clock leaves in a mean difference, whatever the blocks.
+
+        Both columns of the reference are one arm: if rounded alike, they count as one.
+        """
+        return 2 * self.rounding.variance(self.fit.ms or 0.0 if self.fit else 0.0)
+
     def flagged(self, label: str) -> bool:
         """Whether the gate forbids the pooled error for this column; true without a gate.
 
@@ -178,10 +187,8 @@ def paired_differences(grid: Grid, label: str, reference: Sequence[str]) -> tupl
 
 
 def _pairs(grid: Grid, label: str, reference: Sequence[str]) -> dict[int, float]:
-    base = np.array([grid.column(other) for other in reference])
-    held = np.flatnonzero(~np.isnan(base).all(axis=0) & ~np.isnan(grid.column(label)))
-    d = grid.column(label)[held] - np.nanmean(base[:, held], axis=0)
-    return {grid.blocks[b]: float(x) for b, x in zip(held, d, strict=True)}
+    d = (x - base for x, (base, _) in zip(grid.columns[label], grid.arm(reference), strict=True))
+    return {block: x for block, x in zip(grid.blocks, d, strict=True) if not math.isnan(x)}
 
 
 def _absent(label: str, arm: str) -> Contrast:
@@ -195,8 +202,7 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     pairs = _pairs(full.grid, label, reference)
     d = tuple(pairs.values())
     own = comparison.flagged(label) or any(comparison.flagged(other) for other in reference)
-    # Both columns of the reference are one arm: if rounded alike, they count as one.
-    rounded = 2 * comparison.rounding.variance(full.ms or 0.0)
+    rounded = comparison.rounded
     inference = None
     if own and len(d) >= 2:
         estimate, (se, df) = statistics.fmean(d), own_error(full, d, label, reference)
@@ -216,7 +222,7 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
         rank_estimate(d),
         d,
         comparison.rounding.step,
-        _prediction(full, label, reference, estimate, rounded) if inference else None,
+        _prediction(comparison, label, d, estimate) if inference else None,
         tuple(cell for cell in comparison.odd if cell.label in (label, *reference)),
         noticeable(full),
         tuple(pairs),
@@ -224,19 +230,16 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     )
 
 
-def _prediction(
-    full: Fit, label: str, reference: Sequence[str], estimate: float, rounded: float
-) -> Interval | None:
+def _prediction(comparison: Comparison, label: str, d: Sequence[float], estimate: float) -> Interval | None:
     """Around the estimate, adding the error of one boot on either side to its own.
 
     Uses the arm's own pairs, since a single boot scatters like its own arm, whatever the others do.
     """
-    d = paired_differences(full.grid, label, reference)
-    if len(d) < 2:
+    if comparison.fit is None or len(d) < 2:
         return None
-    each = [paired_differences(full.grid, label, (other,)) for other in reference]
-    one = statistics.fmean([np.var(pairs, ddof=1) for pairs in each if len(pairs) > 1] or [np.var(d, ddof=1)])
-    width = t_quantile(0.975, len(d) - 1) * math.sqrt(own_se(d) ** 2 + one + rounded)
+    each = [paired_differences(comparison.fit.grid, label, (other,)) for other in comparison.reference]
+    one = statistics.fmean([_variance(pairs) for pairs in each if len(pairs) > 1] or [_variance(d)])
+    width = t_quantile(0.975, len(d) - 1) * math.sqrt(own_se(d) ** 2 + one + comparison.rounded)
     return Interval.around(estimate, width)
 
 
@@ -285,8 +288,14 @@ def own_error(full: Fit, d: Sequence[float], label: str, reference: Sequence[str
 
 def own_se(d: Sequence[float]) -> float:
     """sd(d)/sqrt(B): the standard error from the pairs themselves; zero if it is only rounding."""
-    sd = float(np.std(d, ddof=1))
+    sd = math.sqrt(_variance(d))
     return 0.0 if sd < 1e-12 else sd / math.sqrt(len(d))
+
+
+def _variance(d: Sequence[float]) -> float:
+    x = np.asarray(d, dtype=np.float64)
+    x = x - np.add.reduce(x) / len(x)
+    return float(np.add.reduce(x * x) / (len(x) - 1))
 
 
 def t_ratio(estimate: float, se: float) -> float:

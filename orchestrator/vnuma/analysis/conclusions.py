@@ -7,15 +7,15 @@ equivalent overall. Verdicts at single sizes hold together at 1 - alpha over all
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-
-import numpy as np
+from itertools import combinations
 
 from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Comparison, own_se
-from vnuma.analysis.distributions import FloatArray, t_quantile
+from vnuma.analysis.distributions import t_quantile
 from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
 from vnuma.analysis.verdict import Label, Verdict, Withheld
@@ -111,12 +111,10 @@ def near_best(
 
     `candidates` has each arm's columns: two of the reference with A/A.
     """
-    limits = {
-        (one, other): _limits(comparison, candidates[one], candidates[other], better)
-        for one in candidates
-        for other in candidates
-        if one != other
-    }
+    limits: dict[tuple[str, str], tuple[float, float]] = {}
+    for one, other in combinations(candidates, 2):
+        low, high = _limits(comparison, candidates[one], candidates[other], better)
+        limits |= {(one, other): (low, high), (other, one): (-high, -low)}
     alive = [
         one
         for one in candidates
@@ -135,26 +133,23 @@ def _limits(
     full = comparison.fit
     if full is None or full.ms is None or not {*one, *other} <= {*full.grid.labels}:
         return _UNKNOWN
-    mine, theirs = (np.array([full.grid.column(label) for label in labels]) for labels in (one, other))
-    shared = ~np.isnan(mine).all(axis=0) & ~np.isnan(theirs).all(axis=0)
-    blocks = int(shared.sum())
+    pairs = zip(full.grid.arm(one), full.grid.arm(other), strict=True)
+    shared = [pair for pair in pairs if all(count for _, count in pair)]
+    blocks = len(shared)
     level = _level(comparison, len(full.grid.labels), blocks)
     if level is None:
         return _UNKNOWN
-    d = np.nanmean(mine[:, shared], axis=0) - np.nanmean(theirs[:, shared], axis=0)
+    d = [mine - theirs for (mine, _), (theirs, _) in shared]
     if any(comparison.flagged(label) for label in (*one, *other)):
-        se, df = own_se(d.tolist()), float(blocks - 1)
+        se, df = own_se(d), float(blocks - 1)
     else:
-        se = math.sqrt(full.ms * (_share(mine[:, shared]) + _share(theirs[:, shared])) / blocks)
+        # The variance of an arm's value in a block, in variances of a cell: half with both columns.
+        share = sum(1 / count for pair in shared for _, count in pair) / blocks
+        se = math.sqrt(full.ms * share / blocks)
         df = full.df
-    width = t_quantile(1 - level, df) * math.hypot(se, math.sqrt(2 * comparison.rounding.variance(full.ms)))
-    behind = worsening(float(d.mean()), better)
+    width = t_quantile(1 - level, df) * math.hypot(se, math.sqrt(comparison.rounded))
+    behind = worsening(statistics.fmean(d), better)
     return behind - width, behind + width
-
-
-def _share(cells: FloatArray) -> float:
-    """The variance of a candidate's value in a block, in variances of a cell: half with both columns."""
-    return float(np.mean(1.0 / (~np.isnan(cells)).sum(axis=0)))
 
 
 def _level(comparison: Comparison, columns: int, blocks: int) -> float | None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(probability: float, df: float) -> float:
     """Student's t quantile."""
     return float(scipy.special.stdtrit(df, probability))
@@ -37,6 +38,7 @@ def t_upper(t: float, df: float) -> float:
     return float(scipy.special.stdtr(df, -t))
 
 
+@lru_cache(maxsize=1024)
 def f_quantile(probability: float, df1: float, df2: float) -> float:
     """F quantile."""
     return float(scipy.special.fdtri(df1, df2, probability))

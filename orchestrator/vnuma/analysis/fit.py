@@ -17,9 +17,8 @@ import numpy as np
 
 from vnuma.analysis.cells import Boot, Grid
 from vnuma.analysis.distributions import FloatArray, f_quantile
+from vnuma.analysis.rounding import ROUNDING
 
-# Smaller residuals of logarithms are rounding of double arithmetic, not noise.
-ROUNDING = 1e-12
 GATE_LEVEL = 0.90
 """A column beyond this point of F is judged by its own error."""
 APART_LEVEL = 0.99
@@ -133,12 +132,10 @@ def _plain(grid: Grid) -> Fit:
     variance = _variance(present.shape, present.tobytes())
     effects = variance @ _totals(grid)
     block_effects = np.where(present, y - effects, 0.0).sum(axis=1) / per_block
-    residuals = np.where(present, y - effects - block_effects[:, None], np.nan)
-    rss = float(np.nansum(residuals**2))
-    if np.nanmax(np.abs(residuals)) < ROUNDING:
-        rss = 0.0
-    df = int(present.sum()) - len(grid.blocks) - (len(grid.labels) - 1)
-    return Fit(grid, effects, block_effects, residuals, variance, rss, df)
+    left = np.where(present, y - effects - block_effects[:, None], 0.0)
+    rss = 0.0 if np.abs(left).max() < ROUNDING else float((left**2).sum())
+    df = int(per_block.sum()) - len(grid.blocks) - (len(grid.labels) - 1)
+    return Fit(grid, effects, block_effects, np.where(present, left, np.nan), variance, rss, df)
 
 
 def against(full: Fit, label: str, reference: Sequence[str]) -> tuple[float, float]:
@@ -161,21 +158,30 @@ def uneven(full: Fit, label: str, reference: Sequence[str]) -> float:
 
 
 def _against(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, float]:
+    arms, totals, variance = _merged(grid, tuple(reference))
+    w = np.array([(arm == label) - float(arm == reference[0]) for arm in arms])
+    half = w @ variance
+    return float(half @ totals), float(half @ w)
+
+
+@lru_cache(maxsize=4)
+def _merged(grid: Grid, reference: tuple[str, ...]) -> tuple[list[str], FloatArray, FloatArray]:
+    """The columns with the reference's as one, their totals and pinv(C): the same for all arms of a grid."""
     arms = [name for name in grid.labels if name not in reference[1:]]
     member = np.array(
         [[arm == (reference[0] if name in reference else name) for arm in arms] for name in grid.labels],
         dtype=np.int64,
     )
     counts = np.ascontiguousarray(~np.isnan(grid.y) @ member)
-    w = np.array([(arm == label) - float(arm == reference[0]) for arm in arms])
-    variance = _variance(counts.shape, counts.astype(np.uint8).tobytes())
-    return float(w @ variance @ (_totals(grid) @ member)), float(w @ variance @ w)
+    return arms, _totals(grid) @ member, _variance(counts.shape, counts.astype(np.uint8).tobytes())
 
 
 def _totals(grid: Grid) -> FloatArray:
     """Sum of each column's cells, each less the mean of its block."""
-    centred = grid.y - np.nanmean(grid.y, axis=1, keepdims=True)
-    return np.asarray(np.nansum(centred, axis=0), dtype=np.float64)
+    present = ~np.isnan(grid.y)
+    held = np.where(present, grid.y, 0.0)
+    means = held.sum(axis=1, keepdims=True) / present.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(present, held - means, 0.0).sum(axis=0), dtype=np.float64)
 
 
 @lru_cache(maxsize=256)
@@ -189,6 +195,8 @@ def _variance(shape: tuple[int, int], pattern: bytes) -> FloatArray:
 def connected(grid: Grid, start: str) -> Grid:
     """The columns that share blocks with `start`, directly or through others, and can be compared."""
     present = ~np.isnan(grid.y)
+    if present.all():
+        return grid
     reached = {grid.labels.index(start)}
     while True:
         rows = present[:, sorted(reached)].any(axis=1)

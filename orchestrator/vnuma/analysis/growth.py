@@ -17,8 +17,8 @@ from vnuma.analysis.cells import Boot
 from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Contrast, own_se
 from vnuma.analysis.distributions import t_quantile
-from vnuma.analysis.fit import ROUNDING
 from vnuma.analysis.records import worsening
+from vnuma.analysis.rounding import ROUNDING
 from vnuma.analysis.verdict import Withheld
 from vnuma.domain.workloads.metric import Better
 

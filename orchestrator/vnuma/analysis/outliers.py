@@ -84,6 +84,7 @@ def noticeable(full: Fit) -> float | None:
     return None if limit is None else limit / residual_part(*full.grid.y.shape)
 
 
+@lru_cache(maxsize=4)
 def _limit(full: Fit) -> float | None:
     """Beyond which a residual is odd; None without degrees of freedom."""
     sizes = np.abs(full.residuals[~np.isnan(full.residuals)])

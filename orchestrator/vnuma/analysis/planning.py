@@ -485,7 +485,7 @@ class Scatter:
         return ArmError(
             sd,
             own,
-            2 * self.comparison.rounding.variance(self.ms),
+            self.comparison.rounded,
             sum(other.boots > 0 for other in self.comparison.contrasts),
             len(self.comparison.reference),
         )

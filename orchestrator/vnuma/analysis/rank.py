@@ -7,6 +7,8 @@ Methods", section 3.3).
 
 from __future__ import annotations
 
+import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,7 +38,7 @@ def rank_estimate(differences: Sequence[float]) -> RankEstimate | None:
     averages = walsh_averages(np.asarray(differences, dtype=np.float64))
     low, high = rank_limits(averages, walsh_rank)
     return RankEstimate(
-        ratio=float(np.exp(np.median(averages))),
+        ratio=float(np.exp(statistics.median(averages.tolist()))),
         low=float(np.exp(low)),
         high=float(np.exp(high)),
         coverage=walsh_coverage(len(differences)),
@@ -66,7 +68,7 @@ def walsh_cut(n: int) -> int | None:
 
     None if n cannot reach 95%: fewer than 6.
     """
-    tail = np.cumsum(signed_rank_counts(n)) / 2.0**n
+    tail = _tail(tuple(range(1, n + 1))) / 2.0**n
     allowed = np.flatnonzero(2 * tail <= 0.05)
     return int(allowed[-1]) if len(allowed) else None
 
@@ -77,35 +79,29 @@ def walsh_coverage(n: int) -> float:
     cut = walsh_cut(n)
     if cut is None:
         raise ValueError(f"{n} differences are too few for a rank interval")
-    return float(1 - 2 * np.cumsum(signed_rank_counts(n))[cut] / 2.0**n)
-
-
-def signed_rank_counts(n: int) -> FloatArray:
-    """Of the 2^n sign patterns, how many have signed-rank sum 0, 1, ..., n(n+1)/2."""
-    return _sum_counts(tuple(range(1, n + 1)))
+    return float(1 - 2 * _tail(tuple(range(1, n + 1)))[cut] / 2.0**n)
 
 
 def signed_rank_p(differences: Sequence[float]) -> float:
     """Exact two-sided Wilcoxon p. Zeros are left out; tied sizes share their mean rank."""
-    d = np.asarray([x for x in differences if x != 0], dtype=np.float64)
-    if not len(d):
+    d = [x for x in differences if x != 0]
+    if not d:
         return 1.0
-    size = np.abs(d)
+    sizes = sorted(map(abs, d))
     # Doubled mid-ranks are integers, which keeps the count exact with ties.
-    below, equal = size < size[:, None], size == size[:, None]
-    ranks: list[int] = (below.sum(axis=1) * 2 + equal.sum(axis=1) + 1).tolist()
-    tail = np.cumsum(_sum_counts(tuple(sorted(ranks))))
+    ranks = [bisect_left(sizes, abs(x)) + bisect_right(sizes, abs(x)) + 1 for x in d]
     positive = sum(rank for rank, x in zip(ranks, d, strict=True) if x > 0)
     smaller = min(positive, sum(ranks) - positive)
-    return float(min(1.0, 2 * tail[smaller] / 2.0 ** len(d)))
+    return float(min(1.0, 2 * _tail(tuple(sorted(ranks)))[smaller] / 2.0 ** len(d)))
 
 
 @lru_cache(maxsize=256)
-def _sum_counts(ranks: tuple[int, ...]) -> FloatArray:
+def _tail(ranks: tuple[int, ...]) -> FloatArray:
+    """Of the sign patterns of these ranks, how many have a sum of at most 0, 1, ..., that of all."""
     counts = np.zeros(sum(ranks) + 1)
     counts[0] = 1
     for rank in ranks:
         shifted = np.zeros_like(counts)
         shifted[rank:] = counts[: len(counts) - rank]
         counts = counts + shifted
-    return counts
+    return np.cumsum(counts)

@@ -14,7 +14,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from vnuma.analysis.fit import ROUNDING
+from vnuma.analysis.distributions import FloatArray
+
+ROUNDING = 1e-12
+"""Smaller residuals of logarithms are rounding of double arithmetic, not noise."""
 
 SHARE_OF_MARGIN = 1 / 3
 """With a coarser step than this share of the equivalence band, equivalence cannot be shown."""
@@ -54,23 +57,31 @@ class Rounding:
 NO_ROUNDING = Rounding()
 
 
-def rounding_of(
-    times: Iterable[Sequence[float]], weights: Sequence[float], *, printed: bool = False
-) -> Rounding:
+@dataclass(frozen=True)
+class ClockStep:
+    """The step of one size's figures on the ln scale; 0 without figures. `alike`: no variation was seen."""
+
+    relative: float
+    alike: bool = False
+
+
+def clock_steps(times: Iterable[Sequence[float]], *, printed: bool = False) -> tuple[ClockStep, ...]:
     """From all figures of each size. `printed`: equal figures have the step of their last digit."""
-    own = [(values, abs(w)) for values, w in zip(times, weights, strict=True)]
-    steps = tuple(
-        (last_digit(values[0]) / values[0] if printed and alike(values) else relative_step(values)) * w
-        if values and w
-        else 0.0
-        for values, w in own
-    )
-    return Rounding(steps, tuple(map(float, weights)), any(w and alike(values) for values, w in own))
+    return tuple(_clock_step(values, printed=printed) if values else ClockStep(0.0) for values in times)
 
 
-def alike(values: Sequence[float]) -> bool:
-    """Whether no variation was seen among figures."""
-    return len(set(values)) == 1
+def _clock_step(values: Sequence[float], *, printed: bool) -> ClockStep:
+    distinct = np.unique(values)
+    if len(distinct) > 1:
+        return ClockStep(relative_step(distinct))
+    return ClockStep(last_digit(values[0]) / values[0] if printed else 1.0, alike=True)
+
+
+def rounding_of(steps: Iterable[ClockStep], weights: Sequence[float]) -> Rounding:
+    """The steps of the sizes, weighted."""
+    own = [(step, abs(w)) for step, w in zip(steps, weights, strict=True)]
+    unknown = any(w and step.alike for step, w in own)
+    return Rounding(tuple(step.relative * w for step, w in own), tuple(map(float, weights)), unknown)
 
 
 def last_digit(figure: float) -> float:
@@ -86,14 +97,13 @@ def step_of(values: Sequence[float]) -> float:
     return min(gaps, default=distinct[-1])
 
 
-def relative_step(values: Sequence[float]) -> float:
-    """The smallest distance on the ln scale between distinct figures; 1 if all are equal.
+def relative_step(distinct: FloatArray) -> float:
+    """The smallest distance on the ln scale between figures, ascending and distinct; 1 if none differ.
 
     A time and its reciprocal, a throughput, have the same one, so both get the same verdict. Iterations of 0
     have no logarithm and are left out; their boot has one if its median is above 0.
     """
-    figures = np.asarray(values)
-    distinct = np.unique(figures[figures > 0])
+    distinct = distinct[distinct > 0]
     ratios = distinct[1:] / distinct[:-1]
     ratios = ratios[ratios > 1 + _TINY]
     return math.log(ratios.min()) if len(ratios) else 1.0

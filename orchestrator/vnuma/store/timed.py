@@ -34,16 +34,22 @@ class Timed:
 
 def timed(conn: Connection, run_id: int, vm_id: int | None = None) -> Iterator[Timed]:
     """The run's timed iterations, or those of one VM, by attempt; use within the read unit."""
-    places = {place[0]: place[1:] for place in conn.execute(_places(run_id, vm_id))}
+    places = {
+        attempt: (label, arm, block, vm)
+        for attempt, label, arm, block, vm in conn.execute(_places(run_id, vm_id))
+    }
     attempts = list(places)
     for first in range(0, len(attempts), _ATTEMPTS):
         rows = conn.execute(_TIMED, {"attempts": attempts[first : first + _ATTEMPTS]}).all()
         at = 0
         for (attempt, _, size, form), count in Counter(row[:4] for row in rows).items():
-            _, _, _, _, *times, figures, waits, executions = zip(*rows[at : at + count], strict=True)
+            columns = zip(*rows[at : at + count], strict=True)
+            *_, elapsed, cpu, client, value, figures, waits, executions = columns
             at += count
             known = tuple(documents(figures)) if any(figures) else ()
-            yield Timed(Series(*places[attempt], size, form, *times, known), waits, executions)
+            yield Timed(
+                Series(*places[attempt], size, form, elapsed, cpu, client, value, known), waits, executions
+            )
 
 
 def timed_series(conn: Connection, run_id: int, vm_id: int | None = None) -> list[Series]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.analysis.data import analysed, columns_of, study_of
 from vnuma.analysis.checks import AaCheck
-from vnuma.analysis.rounding import rounding_of, staying, step_of
+from vnuma.analysis.rounding import clock_steps, rounding_of, staying, step_of
 from vnuma.analysis.verdict import Withheld
 
 
@@ -37,11 +37,12 @@ def test_equal_figures_show_no_step(
     values: tuple[float, ...], printed: bool, step: float, known: bool
 ) -> None:
     """Their error is that of the printed digits, of times the whole figure; equality is not shown."""
-    rounding = rounding_of([values], [1.0], printed=printed)
+    steps = clock_steps([values], printed=printed)
+    rounding = rounding_of(steps, [1.0])
 
     assert math.sqrt(12 * rounding.variance(0.0)) == pytest.approx(step)
     assert rounding.step == (pytest.approx(step) if known else math.inf)
-    assert rounding_of([values], [0.0], printed=printed).step == 0
+    assert rounding_of(steps, [0.0]).step == 0
 
 
 def test_a_program_that_always_prints_the_same_is_not_called_equivalent() -> None:
