@@ -29,8 +29,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from typer.main import get_command
-
 from tests.support.installation import ROOT
 from vnuma.domain.workloads.kinds import shipped
 
@@ -190,8 +188,6 @@ def main() -> None:
     for name in (*_VNUMA, *sys.argv[1:]):
         import_module(name)
     shipped()
-    cli: Any = import_module("vnuma.cli.main")
-    cli.app = get_command(cli.app)  # half of a command's start, and the same for each
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

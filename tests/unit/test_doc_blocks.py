@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.main import get_command
 
 from tests.support.cli import vnuma_here
 from tests.support.doc_blocks import ALL, ROOT, Block, is_scenario, of_kind
 from tools.manual import entries
-from vnuma.cli.main import app
+from vnuma.cli.main import COMMAND
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.notify import channels_of
@@ -43,7 +42,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def parse(arguments: list[str]) -> None:
     """As the command line does, without running anything. Raises its errors."""
-    command: Any = get_command(app)
+    command: Any = COMMAND
     context = command.make_context("vnuma", [], resilient_parsing=True)
     while hasattr(command, "commands"):
         name, command, arguments = command.resolve_command(context, arguments)

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from typer.main import get_command
 
 from tools import lab_faults
 from tools.role_doc import markdown as role_page
 from vnuma import errors
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.cli.main import app
+from vnuma.cli.main import COMMAND
 from vnuma.contract.suite import markdown as beliefs_page
 from vnuma.domain.study.study_schema import json_schema, markdown
 from vnuma.report.archive.raw import dictionary
@@ -30,7 +29,7 @@ MOST_WORDS = 26_000
 def verbs() -> list[tuple[str, str]]:
     """(name, help) of every command, those of `vnuma lab` included."""
     found = []
-    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+    for name, command in COMMAND.commands.items():  # type: ignore[attr-defined]
         inner = getattr(command, "commands", {})
         found += [(f"{name} {sub}", entry.help or "") for sub, entry in inner.items()] or [
             (name, command.help or "")

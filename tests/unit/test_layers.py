@@ -6,7 +6,8 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -98,16 +99,18 @@ PARTS = {"vcenter", "sql", "hypervisor", "server"}
 """Attributes of a `Target` that say which parts it has."""
 
 
-def imported(path: Path) -> Iterator[tuple[str, int]]:
+@cache
+def imported(path: Path) -> tuple[tuple[str, int], ...]:
     """Every module that a file imports, anywhere in it, with the line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    tree, found = ast.parse(path.read_bytes(), str(path)), list[tuple[str, int]]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
+            found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
             names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "vnuma" else []
-            yield from ((name, node.lineno) for name in names or [str(node.module)])
+            found += [(name, node.lineno) for name in names or [str(node.module)]]
+    return tuple(found)
 
 
 PURE_HALF = {"settings"}

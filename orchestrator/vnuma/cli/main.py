@@ -70,7 +70,7 @@ for _panel, _verbs in VERBS.items():
             _add = app.command(_name, cls=Verb, short_help=_line, rich_help_panel=_panel)
             _add(verb(getattr(_file, _name)))
 
-_COMMAND = get_command(app)
+COMMAND = get_command(app)
 
 
 def main() -> None:
@@ -111,7 +111,7 @@ def _main() -> None:
 def _run() -> int:
     """Run the verb and return its exit code. Its output is complete before its sessions end."""
     try:
-        return _COMMAND(standalone_mode=False, prog_name="vnuma") or 0
+        return COMMAND(standalone_mode=False, prog_name="vnuma") or 0
     except VnumaError as error:
         known = error
     except OSError as error:

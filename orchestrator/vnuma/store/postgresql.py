@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from sqlalchemy import Connection, Engine, RootTransaction, create_engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
 
 from vnuma.errors import StoreAway, StoreBusy, StoreError, StoreUnwritable
 from vnuma.store.place import Place, encryption
@@ -132,7 +133,8 @@ def _leave_replica(context: ExceptionContext) -> None:
 def close_kept() -> None:
     """Close what this process keeps open between units of work; the next unit connects anew."""
     for engine in list(_engines):
-        engine.dispose()
+        if isinstance(engine.pool, QueuePool) and engine.pool.checkedin():
+            engine.dispose()
 
 
 def connect_in_children(engine: Engine) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.regression.linear_model import OLS, RegressionResultsWrapper
 
 from tests.unit.analysis.data import G1_MS, LABELS, FloatArray, as_grid, compare_ms, log_limits
 from vnuma.analysis.cells import Grid
+from vnuma.analysis.checks import Slope, within_blocks
 from vnuma.analysis.compare import compare
 from vnuma.analysis.fit import Place, against, fit, gate, terms
 
@@ -25,8 +26,10 @@ def _with(holes: Holes) -> FloatArray:
     return ms
 
 
-def _ols(ms: FloatArray, arms: FloatArray, more: FloatArray | None = None) -> RegressionResultsWrapper:
+def _ols(ms: FloatArray, arms: FloatArray, more: FloatArray | None = None) -> Any:
     """OLS with a dummy for each block, a row of `arms` for each column, and more; NaN cells left out."""
+    from statsmodels.regression.linear_model import OLS  # noqa: PLC0415 - a second, for these tests alone
+
     y, blocks = np.log(ms), np.eye(len(ms))
     rows = [(b, c) for b in range(len(ms)) for c in range(ms.shape[1]) if not np.isnan(y[b, c])]
     extra = [() if more is None else more[cell] for cell in rows]
@@ -91,6 +94,21 @@ def test_covariates_equal_ols(place: Place, holes: Holes) -> None:
         rest = _ols(np.delete(ms, j, axis=1), np.eye(5)[:, 1:], np.delete(x, j, axis=1))
         extra = (model.ssr - rest.ssr) / (model.df_resid - rest.df_resid)
         assert flag.f == pytest.approx(extra / rest.mse_resid, rel=1e-6)
+
+
+def test_trend_within_blocks_is_one_covariate_added_to_the_fit() -> None:
+    """Slope, error and p equal OLS of arm + block + place, with a cell missing too."""
+    ms = _with(((2, 3),))
+    order = np.array([np.random.default_rng(block).permutation(6) for block in range(6)])
+    positions = {(b + 1, LABELS[c]): 6 * b + int(order[b, c]) for b in range(6) for c in range(6)}
+    boots = np.where(np.isnan(ms), 99, order)
+    model = _ols(ms, APART, boots.argsort(axis=1).argsort(axis=1)[:, :, None])
+    found = within_blocks(fit(as_grid(ms)), positions)
+    assert isinstance(found, Slope)
+    assert found.df == model.df_resid
+    assert (found.slope, found.se, found.p) == pytest.approx(
+        (model.params[-1], model.bse[-1], model.pvalues[-1])
+    )
 
 
 def test_gate_with_missing_cells_is_a_nested_f_test() -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.regression.linear_model import OLS
 
 from tests.unit.analysis.data import (
     G1_MS,
@@ -60,30 +59,6 @@ def test_block_trend_is_ordinary_regression_of_block_means() -> None:
         (expected.slope, expected.stderr, expected.pvalue)
     )
     assert found.df == 4
-
-
-def test_trend_within_blocks_is_one_covariate_added_to_the_fit() -> None:
-    """Slope, error and p equal OLS of arm + block + place, with a cell missing too."""
-    ms = G1_MS.copy()
-    ms[2, 3] = np.nan
-    grid = as_grid(ms)
-    positions = _positions(6, 6, grid.labels)
-    found = _slope(within_blocks(fit(grid), positions))
-    rows = [(b, c) for b in range(6) for c in range(6) if not np.isnan(ms[b, c])]
-    x = np.zeros((len(rows), 12))
-    for i, (b, c) in enumerate(rows):
-        x[i, b] = 1
-        if c:
-            x[i, 5 + c] = 1
-        present = sorted(
-            positions[b + 1, label] for k, label in enumerate(grid.labels) if not np.isnan(ms[b, k])
-        )
-        x[i, 11] = present.index(positions[b + 1, grid.labels[c]]) + 1
-    model = OLS(np.array([np.log(ms[cell]) for cell in rows]), x).fit()
-    assert found.df == model.df_resid
-    assert (found.slope, found.se, found.p) == pytest.approx(
-        (model.params[-1], model.bse[-1], model.pvalues[-1])
-    )
 
 
 def test_drift_raises_both_alarms() -> None:
