@@ -71,6 +71,9 @@ STOPS: dict[str, tuple[dict[str, Any], str, str, str]] = {
 }
 """Faults that end a cell: their fields, the step before which they come, the error and its next step."""
 
+TWINS = {"datastore_full", "failover_refused", "question"}
+"""They end a cell as another fault does."""
+
 LOGS = ("log_missing", "log_stale", "ticket_refused")
 """Faults that only cost the evidence of vmware.log: `test_evidence.py`."""
 
@@ -121,7 +124,8 @@ def test_a_slow_boot_is_no_failure_and_its_times_tell(tmp_path: Path, lab: LabFa
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(one, marks=pytest.mark.long if one in TRANSIENT else ()) for one in STOPS]
+    "kind",
+    [pytest.param(one, marks=pytest.mark.long if one in {*TRANSIENT, *TWINS} else ()) for one in STOPS],
 )
 def test_a_fault_says_what_happened_where_and_what_to_do(tmp_path: Path, lab: LabFactory, kind: str) -> None:
     """As it is stored with the attempt and shown."""

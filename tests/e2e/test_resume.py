@@ -208,6 +208,7 @@ def repeated(home: Path) -> bool:
     return any(line.id > cut.get(line.vm_id, line.id) and line.outcome == "valid" for line in lines)
 
 
+@pytest.mark.long
 def test_killed_processes_of_a_run_cost_neither_its_vms_nor_what_others_changed(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:

@@ -103,6 +103,7 @@ def test_such_a_file_ends_a_check_before_anything_is_checked(
 _FIRST = "xl/worksheets/sheet1.xml"
 _FAR_CELL = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
 _ROWS = b"<row><c><v>1</v></c></row>" * 3_000_000 + b"</sheetData>"
+LARGE = {"many rows", "endless text"}
 WORKBOOKS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "a far cell": (_FIRST, lambda sheet: sheet.replace(b"</sheetData>", _FAR_CELL)),
     "many rows": (_FIRST, lambda sheet: sheet.replace(b"</sheetData>", _ROWS)),
@@ -116,7 +117,13 @@ WORKBOOKS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 }
 
 
-@pytest.mark.parametrize(("part", "change"), WORKBOOKS.values(), ids=WORKBOOKS)
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        pytest.param(*how, id=name, marks=pytest.mark.long if name in LARGE else ())
+        for name, how in WORKBOOKS.items()
+    ],
+)
 def test_a_broken_workbook_costs_a_sentence(
     tmp_path: Path, part: str, change: Callable[[bytes], bytes]
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 RED = "examples/terraform/plan.json"
 HOST = ("--host-nodes", "2x16/256@7.0")
@@ -37,9 +38,7 @@ def _read(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("fail_on", "code"), [("block", 10), pytest.param("never", 0, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize(("fail_on", "code"), [("block", 10), ("never", 0)])
 def test_the_action_checks_and_says_where(tmp_path: Path, fail_on: str, code: int) -> None:
     """SARIF at file and line, a summary in Markdown, and the exit code of the condition."""
     program = tmp_path / "vnuma" / "bin" / "vnuma"
@@ -64,7 +63,6 @@ def test_the_action_checks_and_says_where(tmp_path: Path, fail_on: str, code: in
     assert Path(files["GITHUB_STEP_SUMMARY"]).read_text(encoding="utf-8").count("T11") > 0
 
 
-@pytest.mark.long
 def test_the_gitlab_job_checks_and_keeps_its_files(tmp_path: Path) -> None:
     """Its lines one after another, as GitLab's shell runs them; the reports stand before the job fails."""
     job = _read("examples/gitlab/vnuma.gitlab-ci.yml")["vnuma"]

@@ -141,6 +141,7 @@ def test_every_reference_of_the_bill_leads_somewhere(bill: dict[str, Any]) -> No
     assert {ref for needed in told.values() for ref in needed} <= known
 
 
+@pytest.mark.long
 def test_without_a_program_and_without_go_the_lab_says_what_to_install(installed: Installation) -> None:
     """The wheel for any platform, and a Go that does not work: exit code 4, and what to install."""
     environment = {"HOME": str(installed.home), "GOROOT": "/nonexistent", "PATH": "/usr/bin:/bin"}

@@ -28,6 +28,7 @@ ASSETS = sorted(
     }
 )
 """Every shipped file or folder that the package names."""
+pytestmark = pytest.mark.long
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
@@ -75,7 +76,6 @@ def test_the_wheel_carries_nothing_else(wheel: Path) -> None:
     assert strays == []
 
 
-@pytest.mark.long
 def test_a_wheel_can_be_built_from_the_source_distribution(sdist: Path, wheel: Path) -> None:
     """The source distribution holds every file that goes into the wheel, and the build hook."""
     with tarfile.open(sdist) as archive:
@@ -96,7 +96,6 @@ def test_the_command_answers_with_its_version(installed: Installation) -> None:
     assert VERSION in installed.run("vnuma", "--version")
 
 
-@pytest.mark.long
 def test_a_study_runs_from_the_wheel_in_another_folder(
     installed: Installation, lab: LabFactory, tmp_path: Path
 ) -> None:
@@ -127,7 +126,7 @@ def test_the_wheel_and_the_checkout_share_one_built_lab(installed: Installation)
     assert installed.run("python", "-c", code).strip() == labs.sources_digest(ROOT / "lab")
 
 
-@pytest.mark.parametrize("kind", ["installed", pytest.param("editable", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", ["installed", "editable"])
 def test_ansible_finds_every_module_and_its_documentation(kind: str, request: pytest.FixtureRequest) -> None:
     """`ansible-doc` knows each module by its full name, without any configuration."""
     installation: Installation = request.getfixturevalue(kind)
@@ -146,7 +145,6 @@ def test_ansible_finds_every_role(installed: Installation) -> None:
     assert sorted(listed) == [f"vnuma.vnuma.{role}" for role in ROLES]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
 def test_each_playbook_runs_by_its_full_name(installed: Installation, playbook: str) -> None:
     """Ansible reads each shipped playbook, and every role and module that it names, by FQCN."""

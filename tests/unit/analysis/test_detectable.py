@@ -33,7 +33,8 @@ def cells(blocks: int, seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.flo
     return np.random.default_rng(seed).normal(0, 0.006, (blocks, 6)) * [1, 1, 1, 1, 1, 3]
 
 
-@pytest.mark.parametrize("blocks", [6, pytest.param(9, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("blocks", [6, 9])
 def test_calibrate_reads_what_reports_say(blocks: int) -> None:
     """The blocks that undecided arms name, and the effect that all detect; some arms by their own pairs."""
     bases, seen = set(), 0

@@ -279,7 +279,9 @@ def design(blocks: int) -> AnalysisDesign:
 
 
 @pytest.mark.parametrize(
-    ("cell_sd", "boots"), [(0.0045, 48.5), (0.0060, 65.0)], ids=["boots' SD 0.3%", "0.5%"]
+    ("cell_sd", "boots"),
+    [(0.0045, 48.5), pytest.param(0.0060, 65.0, marks=pytest.mark.long)],
+    ids=["boots' SD 0.3%", "0.5%"],
 )
 def test_likely_boots_are_those_of_an_independent_simulation(cell_sd: float, boots: float) -> None:
     """Arms at 0, 0.5, 1 and 3%, at most 24 blocks; three Monte Carlo errors of 400 studies."""
@@ -291,7 +293,12 @@ def test_likely_boots_are_those_of_an_independent_simulation(cell_sd: float, boo
 
 
 @pytest.mark.parametrize(
-    ("sd", "blocks"), [(0.0038, 8), (0.0060, 16), pytest.param(0.02, None, marks=pytest.mark.long)]
+    ("sd", "blocks"),
+    [
+        (0.0038, 8),
+        pytest.param(0.0060, 16, marks=pytest.mark.long),
+        pytest.param(0.02, None, marks=pytest.mark.long),
+    ],
 )
 def test_the_advised_blocks_decide_every_arm_in_four_of_five_studies(sd: float, blocks: int | None) -> None:
     """What is advised is simulated with as many blocks; 400 studies, three Monte Carlo errors.

@@ -63,7 +63,7 @@ def test_what_only_reads_needs_no_unix(tmp_path: Path) -> None:
     stored = ("--store", f"sqlite:///{tmp_path}/vnuma.db")
     verbs = (
         ("predict", *HOST, "--cores-per-socket", "8"),
-        ("advise", *HOST, "-o", "page.pdf"),
+        ("advise", *HOST, "-o", "page.html"),
         ("check", "--design", "vm.vmx", "--host-nodes", "2x16/96@8.0", "-o", "check.html"),
         ("check", "--explain", "T14"),
         ("evidence", "coreinfo.txt"),
