@@ -38,12 +38,8 @@ func defaultMachine() Machine {
 // UnmarshalYAML decodes over the published machine, so that a file states only what differs.
 func (m *Machine) UnmarshalYAML(node *yaml.Node) error {
 	type plain Machine // a type without this method
-	read := plain(defaultMachine())
-	if err := strictly(node, &read); err != nil {
-		return err
-	}
-	*m = Machine(read)
-	return nil
+	*m = defaultMachine()
+	return strictly(node, (*plain)(m))
 }
 
 // machineName matches what can be the name of a host, in an inventory and in a file name.

@@ -283,12 +283,8 @@ func (s *Scenario) Administrator() string {
 // UnmarshalYAML decodes over the paper's VM, so that a file states only what differs.
 func (v *VM) UnmarshalYAML(node *yaml.Node) error {
 	type plain VM // a type without this method
-	read := plain(defaultVM())
-	if err := strictly(node, &read); err != nil {
-		return err
-	}
-	*v = VM(read)
-	return nil
+	*v = defaultVM()
+	return strictly(node, (*plain)(v))
 }
 
 // UnmarshalYAML reads `on` and `off`, which mean different things in YAML 1.1 and 1.2.

@@ -93,12 +93,10 @@ func Start(config Config) (*Server, error) {
 		return nil, err
 	}
 	s.address = listener.Addr().(*net.TCPAddr)
-	if err := s.build(); err != nil {
-		listener.Close()
-		s.Close()
-		return nil, err
+	if err = s.build(); err == nil {
+		err = errors.Join(s.startControl(), s.startHostFiles())
 	}
-	if err := errors.Join(s.startControl(), s.startHostFiles()); err != nil {
+	if err != nil {
 		listener.Close()
 		s.Close()
 		return nil, err
