@@ -6,7 +6,6 @@ package main
 import (
 	"crypto/rand"
 	"crypto/tls"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -387,11 +386,7 @@ func readPassword(file string) (string, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
-	random := make([]byte, 18)
-	if _, err := rand.Read(random); err != nil {
-		return "", err
-	}
-	password := base64.RawURLEncoding.EncodeToString(random)
+	password := rand.Text()
 	return password, os.WriteFile(file, []byte(password+"\n"), 0o600)
 }
 

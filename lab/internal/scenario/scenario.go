@@ -358,7 +358,6 @@ func (a Around) check() error {
 // SQLUse is what else a SQL Server is used for. Missing databases that are named are created.
 type SQLUse struct {
 	AvailabilityGroup []string `yaml:"availability_group"` // databases in one
-	Hadr              bool     `yaml:"hadr"`               // availability groups are enabled, whether or not there is one
 	Clustered         bool     `yaml:"clustered"`
 	Published         []string `yaml:"published"`   // databases that replication publishes
 	LogShipped        []string `yaml:"log_shipped"` // primary databases of log shipping

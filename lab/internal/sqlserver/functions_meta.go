@@ -105,7 +105,7 @@ func (i *Instance) serverProperty(name string) any {
 	case "isxtpsupported":
 		return bit(i.supportsXTP())
 	case "ishadrenabled":
-		return bit(i.config.Use.Hadr || len(i.config.Use.AvailabilityGroup) > 0)
+		return bit(len(i.config.Use.AvailabilityGroup) > 0)
 	case "isclustered":
 		return bit(i.config.Use.Clustered)
 	case "instancedefaultdatapath", "instancedefaultlogpath":
