@@ -102,7 +102,7 @@ def test_trend_within_blocks_is_one_covariate_added_to_the_fit() -> None:
     order = np.array([np.random.default_rng(block).permutation(6) for block in range(6)])
     positions = {(b + 1, LABELS[c]): 6 * b + int(order[b, c]) for b in range(6) for c in range(6)}
     boots = np.where(np.isnan(ms), 99, order)
-    model = _ols(ms, APART, boots.argsort(axis=1).argsort(axis=1)[:, :, None])
+    model = _ols(ms, APART, boots.argsort(axis=1).argsort(axis=1)[:, :, None].astype(np.float64))
     found = within_blocks(fit(as_grid(ms)), positions)
     assert isinstance(found, Slope)
     assert found.df == model.df_resid
