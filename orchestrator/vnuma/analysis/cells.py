@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -105,12 +105,6 @@ class Grid:
         """By label, all blocks of the column."""
         return dict(zip(self.labels, self.y.T.tolist(), strict=True))
 
-    def arm(self, labels: Sequence[str]) -> list[tuple[float, int]]:
-        """By block, the mean of an arm's columns there, and how many there are; NaN without any."""
-        rows = zip(*(self.columns[label] for label in labels), strict=True)
-        known = [[value for value in row if not math.isnan(value)] for row in rows]
-        return [(sum(row) / len(row) if row else math.nan, len(row)) for row in known]
-
     def only(self, labels: Iterable[str]) -> Grid:
         """The grid of some columns, without empty blocks."""
         kept = set(labels)
@@ -131,6 +125,14 @@ class Grid:
     def without(self, label: str) -> Grid:
         """The grid without one column."""
         return self.only(other for other in self.labels if other != label)
+
+
+@lru_cache(maxsize=16)
+def arm_of(cells: Grid, labels: tuple[str, ...]) -> list[tuple[float, int]]:
+    """By block, the mean of an arm's columns there, and how many there are; NaN without any."""
+    rows = zip(*(cells.columns[label] for label in labels), strict=True)
+    known = [[value for value in row if not math.isnan(value)] for row in rows]
+    return [(sum(row) / len(row) if row else math.nan, len(row)) for row in known]
 
 
 def collect(

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from vnuma.analysis.cells import Grid
+from vnuma.analysis.cells import Grid, arm_of
 from vnuma.analysis.distributions import dunnett_constant, dunnett_p, t_quantile, t_two_sided
 from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate, uneven
 from vnuma.analysis.outliers import OddCell, noticeable, odd_cells
@@ -187,7 +187,7 @@ def paired_differences(grid: Grid, label: str, reference: Sequence[str]) -> tupl
 
 
 def _pairs(grid: Grid, label: str, reference: Sequence[str]) -> dict[int, float]:
-    d = (x - base for x, (base, _) in zip(grid.columns[label], grid.arm(reference), strict=True))
+    d = (x - base for x, (base, _) in zip(grid.columns[label], arm_of(grid, tuple(reference)), strict=True))
     return {block: x for block, x in zip(grid.blocks, d, strict=True) if not math.isnan(x)}
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from vnuma.analysis.cells import arm_of
 from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.compare import Comparison, own_se
 from vnuma.analysis.distributions import t_quantile
@@ -133,7 +134,7 @@ def _limits(
     full = comparison.fit
     if full is None or full.ms is None or not {*one, *other} <= {*full.grid.labels}:
         return _UNKNOWN
-    pairs = zip(full.grid.arm(one), full.grid.arm(other), strict=True)
+    pairs = zip(arm_of(full.grid, tuple(one)), arm_of(full.grid, tuple(other)), strict=True)
     shared = [pair for pair in pairs if all(count for _, count in pair)]
     blocks = len(shared)
     level = _level(comparison, len(full.grid.labels), blocks)

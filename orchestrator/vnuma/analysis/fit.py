@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vnuma.analysis.cells import Boot, Grid
 from vnuma.analysis.distributions import FloatArray, f_quantile
@@ -127,12 +128,13 @@ def _with_covariates(grid: Grid, x: FloatArray) -> Fit:
 def _plain(grid: Grid) -> Fit:
     """Arm + block alone."""
     present = ~np.isnan(grid.y)
-    y = np.where(present, grid.y, 0.0)
-    per_block = present.sum(axis=1)
     variance = _variance(present.shape, present.tobytes())
-    effects = variance @ _totals(grid)
-    block_effects = np.where(present, y - effects, 0.0).sum(axis=1) / per_block
-    left = np.where(present, y - effects - block_effects[:, None], 0.0)
+    per_block = present.sum(axis=1)
+    held = np.where(present, grid.y, 0.0)
+    effects = variance @ _totals(held, present, per_block)
+    rest = held - effects
+    block_effects = np.where(present, rest, 0.0).sum(axis=1) / per_block
+    left = np.where(present, rest - block_effects[:, None], 0.0)
     rss = 0.0 if np.abs(left).max() < ROUNDING else float((left**2).sum())
     df = int(per_block.sum()) - len(grid.blocks) - (len(grid.labels) - 1)
     return Fit(grid, effects, block_effects, np.where(present, left, np.nan), variance, rss, df)
@@ -172,15 +174,15 @@ def _merged(grid: Grid, reference: tuple[str, ...]) -> tuple[list[str], FloatArr
         [[arm == (reference[0] if name in reference else name) for arm in arms] for name in grid.labels],
         dtype=np.int64,
     )
-    counts = np.ascontiguousarray(~np.isnan(grid.y) @ member)
-    return arms, _totals(grid) @ member, _variance(counts.shape, counts.astype(np.uint8).tobytes())
-
-
-def _totals(grid: Grid) -> FloatArray:
-    """Sum of each column's cells, each less the mean of its block."""
     present = ~np.isnan(grid.y)
-    held = np.where(present, grid.y, 0.0)
-    means = held.sum(axis=1, keepdims=True) / present.sum(axis=1, keepdims=True)
+    counts = np.ascontiguousarray(present @ member)
+    totals = _totals(np.where(present, grid.y, 0.0), present, present.sum(axis=1))
+    return arms, totals @ member, _variance(counts.shape, counts.astype(np.uint8).tobytes())
+
+
+def _totals(held: FloatArray, present: NDArray[np.bool_], per_block: NDArray[np.intp]) -> FloatArray:
+    """Sum of each column's cells, each less the mean of its block; `held` is 0 where a cell is missing."""
+    means = held.sum(axis=1, keepdims=True) / per_block[:, None]
     return np.asarray(np.where(present, held - means, 0.0).sum(axis=0), dtype=np.float64)
 
 

@@ -388,9 +388,10 @@ def iteration_seconds(series: Iterable[Series], iterations: int) -> dict[str, fl
     """By VM, the duration of one pass over all sizes and forms, by the controller's clock if available."""
     spent: dict[str, dict[tuple[str, int], float]] = defaultdict(lambda: defaultdict(float))
     for one in series:
-        boots, boot = spent[one.vm], (one.label, one.block)
+        total = spent[one.vm][one.label, one.block]
         for elapsed, client in zip_longest(one.elapsed_ms, one.client_ms):
-            boots[boot] += (elapsed if client is None else client) / 1000 / iterations
+            total += (elapsed if client is None else client) / 1000 / iterations
+        spent[one.vm][one.label, one.block] = total
     return {vm: statistics.fmean(boots.values()) for vm, boots in spent.items()}
 
 

@@ -127,15 +127,19 @@ class OneOf(TypeDecorator[Word]):
 
 def record_of(kind: type[T], columns: Mapping[Any, Any]) -> T:
     """A dataclass from a row's columns; a document's column has its field's name and `_json`."""
-    wanted = kind.__dataclass_fields__
-    return kind(
-        **{name: value for key, value in columns.items() if (name := key.removesuffix("_json")) in wanted}
-    )
+    return kind(**{name: value for key, value in columns.items() if (name := _field(kind, key))})
+
+
+def _field(kind: type[T], column: str) -> str | None:
+    name = column.removesuffix("_json")
+    return name if name in kind.__dataclass_fields__ else None
 
 
 def all_of(conn: Connection, kind: type[T], query: Executable) -> tuple[T, ...]:
     """Every row of a query as a dataclass."""
-    return tuple(record_of(kind, row) for row in conn.execute(query).mappings())
+    rows = conn.execute(query)
+    fields = [(at, name) for at, key in enumerate(rows.keys()) if (name := _field(kind, key))]
+    return tuple(kind(**{name: row[at] for at, name in fields}) for row in rows)
 
 
 def one_of(conn: Connection, kind: type[T], query: Executable, **values: object) -> T | None:

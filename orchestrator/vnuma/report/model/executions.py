@@ -151,12 +151,13 @@ class WaitTotals:
         """Add a series."""
         key = (one.series.vm, one.series.form, one.series.arm)
         self._seen[key] = None
-        waited = self._waited[key]
+        waited, total = self._waited[key], self._elapsed[key]
         for elapsed, document in zip(one.series.elapsed_ms, documents(one.waits), strict=True):
             if document is not None:
-                self._elapsed[key] += elapsed
+                total += elapsed
                 for name, wait in document.items():
                     waited[name] += wait["wait_ms"]
+        self._elapsed[key] = total
 
     def by_form(self) -> tuple[WaitShare, ...]:
         """All arms together."""
