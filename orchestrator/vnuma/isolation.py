@@ -47,8 +47,15 @@ class IsolatedModule:
         if sys.platform == "emscripten":  # a page of a browser has no processes, and is isolated itself
             return _result(_answer(getattr(import_module(self._module), function), list(arguments)))
         with self._lock:
-            process = self._running()
-            late = _Deadline(self._seconds, process)
+            process, passed = self._running(), threading.Event()
+
+            def kill() -> None:
+                passed.set()
+                process.kill()
+
+            late = threading.Timer(self._seconds, kill)
+            late.daemon = True
+            late.start()
             try:
                 line = _exchange(process, json.dumps([function, arguments]).encode() + b"\n")
             except BaseException:
@@ -57,7 +64,7 @@ class IsolatedModule:
             finally:
                 late.cancel()
             if not line.endswith(b"\n"):
-                raise IsolationError(self._why(self._end(), passed=late.passed))
+                raise IsolationError(self._why(self._end(), passed=passed.is_set()))
         return _result(json.loads(line))
 
     def close(self) -> None:
@@ -94,19 +101,6 @@ class IsolatedModule:
         if resource and code == -signal.SIGXCPU:
             return "it took too much processor time"
         return f"its process ended with status {code}"
-
-
-class _Deadline(threading.Timer):
-    """Kills a process after a time, and knows whether it did."""
-
-    def __init__(self, seconds: float, process: subprocess.Popen[bytes]) -> None:
-        super().__init__(seconds, self._kill)
-        self.daemon, self.passed, self._process = True, False, process
-        self.start()
-
-    def _kill(self) -> None:
-        self.passed = True
-        self._process.kill()
 
 
 def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:

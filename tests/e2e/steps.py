@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.lab import LabHandle
-from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
 from vnuma.domain.study.study import Study
@@ -20,11 +19,12 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
+from vnuma.engine.preflight.findings import Permit
 from vnuma.engine.restore.restore import restore_target
 from vnuma.engine.restore.restore_vm import Choice, Restored
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.oversight import SupervisedRun
-from vnuma.engine.run.start import create_run, take_over_target
+from vnuma.engine.run.start import StudyRequest, create_run, prepare, take_over_target
 from vnuma.store import runs
 from vnuma.store.facts import facts_of_run
 from vnuma.store.open import Store, open_store
@@ -76,7 +76,8 @@ class Steps:
         place = home / "vnuma.db"
         there = url or (f"sqlite:///{place}" if place.exists() else None)
         store = open_store(there) if there else new_store(place)
-        run = create_run(store, prepare(study, text, targets, inventory))
+        asking = StudyRequest(study, text, targets, Permit(), inventory)
+        run = create_run(store, asking, *prepare(asking))
         return cls(home, store, study, run, targets[study.vms[0]], targets)
 
     @classmethod

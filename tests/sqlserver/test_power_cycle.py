@@ -13,18 +13,19 @@ import pytest
 from tests.sqlserver.support import SMALL, HurriedClock, LabFactory, server_of
 from tests.support.lab import LabHandle
 from tests.vsphere.support import vcenter_of
+from vnuma.domain.study.study import Quiet
 from vnuma.errors import SqlTimeout, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.query import value
 from vnuma.sqlserver.database import dataset
-from vnuma.sqlserver.instance.ready import QuietRule, Ready, wait_ready
+from vnuma.sqlserver.instance.ready import Ready, wait_ready
 from vnuma.vsphere.connect import connect as connect_vcenter
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
 from vnuma.vsphere.read import find_vm, read_vm
 
 FAST = {"tools_seconds": 0.1, "sql_seconds": 0.1, "shutdown_seconds": 0.1}
-NO_QUIET = QuietRule(cpu_percent=10, for_s=0, timeout_s=1)
+NO_QUIET = Quiet(cpu_percent=10, for_s=0, timeout_s=1)
 
 
 def _start(lab: LabFactory, **scenario: Any) -> LabHandle:

@@ -10,13 +10,14 @@ import pytest
 
 from tests.sqlserver.support import HurriedClock, LabFactory, listening, server_of
 from tests.support.lab import LabHandle
+from vnuma.domain.study.study import Quiet
 from vnuma.errors import AccountRefused, DatabaseMissing, LoginRefused, SqlTimeout
 from vnuma.logins import Logins
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import ServerError
-from vnuma.sqlserver.instance.ready import QuietRule, Ready, wait_ready
+from vnuma.sqlserver.instance.ready import Ready, wait_ready
 
-NO_QUIET = QuietRule(cpu_percent=10, for_s=0, timeout_s=1)
+NO_QUIET = Quiet(cpu_percent=10, for_s=0, timeout_s=1)
 AN_HOUR = 3600.0
 
 
@@ -124,7 +125,7 @@ def test_without_a_rule_quietness_is_not_evaluated(server: SqlServer) -> None:
 def test_an_idle_guest_becomes_quiet(server: SqlServer) -> None:
     """An idle server stays below the limit for as long as the rule says."""
     began = time.monotonic()
-    rule = QuietRule(cpu_percent=50, for_s=1, timeout_s=30)
+    rule = Quiet(cpu_percent=50, for_s=1, timeout_s=30)
 
     quietness = ready(server, quiet=rule).quietness
 
@@ -135,7 +136,7 @@ def test_an_idle_guest_becomes_quiet(server: SqlServer) -> None:
 
 def test_a_guest_that_is_never_quiet_is_measured_all_the_same(server: SqlServer) -> None:
     """After the timeout the boot continues, and the record says that the guest was busy."""
-    rule = QuietRule(cpu_percent=0, for_s=1, timeout_s=1)
+    rule = Quiet.model_construct(cpu_percent=0, for_s=1, timeout_s=1)
 
     quietness = ready(server, quiet=rule).quietness
 

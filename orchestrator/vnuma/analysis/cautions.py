@@ -14,8 +14,7 @@ from vnuma.analysis.rounding import SHARE_OF_MARGIN, ClockStep, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import p_words
-from vnuma.domain.workloads.metric import plural
-from vnuma.words.plain_text import capitalised
+from vnuma.words.plain_text import capitalised, plural
 
 
 def cautions(

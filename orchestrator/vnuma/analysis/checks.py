@@ -21,7 +21,8 @@ from vnuma.analysis.distributions import FloatArray, t_quantile, t_two_sided, t_
 from vnuma.analysis.fit import Fit, fit
 from vnuma.analysis.records import NotEvaluated, PositiveControl, worsening
 from vnuma.analysis.rounding import ROUNDING
-from vnuma.domain.workloads.metric import Better, Replicate, plural
+from vnuma.domain.workloads.metric import Better, Replicate
+from vnuma.words.plain_text import plural
 
 AA_ALARM = 0.01
 AA_NOTE = 0.05

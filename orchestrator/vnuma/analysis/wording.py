@@ -15,8 +15,8 @@ from vnuma.analysis.growth import Growth
 from vnuma.analysis.planning import Allocation, Plans
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Label, Verdict, Withheld
-from vnuma.domain.workloads.metric import Replicate, plural
-from vnuma.words.plain_text import counted, duration, listed
+from vnuma.domain.workloads.metric import Replicate
+from vnuma.words.plain_text import counted, duration, listed, plural
 
 MOST_PLACES = 5
 

@@ -14,6 +14,7 @@ from vnuma.checks.rule import Finding, ObjectKind, Rule, Severity
 from vnuma.checks.rules.catalogue import DECIDING
 from vnuma.domain.vm.change import Author
 from vnuma.domain.vm.estate import Declared, Unseen
+from vnuma.words.plain_text import first_of
 from vnuma.words.provenance import in_json
 
 SCHEMA = "vnuma/check/1"
@@ -295,7 +296,7 @@ def _group(seen: Sequence[tuple[Judged, tuple[str, str]]]) -> Group:
     for item, _ in alike:
         for name, value in item.finding.observed.items():
             values[name][value] = None
-    observed = {name: _some(list(several)) for name, several in values.items()}
+    observed = {name: first_of(list(several), _VALUES, "; ") for name, several in values.items()}
     first = alike[0][0]
     judged = replace(first, finding=replace(first.finding, observed=observed))
     return Group(judged, tuple(dict.fromkeys(vm for _, vm in alike)))
@@ -307,11 +308,6 @@ def _weight(item: Judged) -> tuple[bool, int]:
 
 _VALUES = 3
 """Different values of one object that are listed."""
-
-
-def _some(values: Sequence[str]) -> str:
-    more = f" and {len(values) - _VALUES} more" if len(values) > _VALUES else ""
-    return "; ".join(values[:_VALUES]) + more
 
 
 def _order(group: Group) -> tuple[bool, int, bool, str, bool, str]:

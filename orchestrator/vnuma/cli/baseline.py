@@ -75,7 +75,6 @@ def diff(
 
     Examples: vnuma baseline diff sql16; vnuma baseline diff sql16 --format json
     """
-
     from vnuma.engine.restore.restore import baseline_values, differences_now, find_baseline
 
     opened = opened_store(store)

@@ -34,7 +34,7 @@ from vnuma.estate.snapshot import load
 from vnuma.estate.waivers import load as load_waivers
 from vnuma.report.check import as_history
 from vnuma.report.check.words import author_words, difference_words
-from vnuma.words.plain_text import counted
+from vnuma.words.plain_text import counted, first_of
 from vnuma.words.provenance import banner
 
 Tell = Callable[[CheckResult], None]
@@ -192,7 +192,7 @@ def _tell(notifier: Notifier, result: CheckResult) -> None:
     new = [item.judged for item in result.groups if item.judged.change == "new" and not item.judged.waived]
     if new:
         found = [f"{item.severity.value} {item.finding.rule} {item.finding.name}" for item in new]
-        words = f"{counted(len(new), 'new finding')}: {_some(found)}."
+        words = f"{counted(len(new), 'new finding')}: {first_of(found, _NAMED, '; ')}."
         _hear(notifier, "new_findings", simulated=simulated, words=words, next="vnuma check --history")
     drift = result.drift
     if drift and drift.any:
@@ -202,13 +202,9 @@ def _tell(notifier: Notifier, result: CheckResult) -> None:
             for one in vm.differences
         ]
         found += [f"{one.name}: missing" for one in drift.only_design]
-        words = f"{counted(len(drift.vms) + len(drift.only_design), 'VM')} not as designed: {_some(found)}."
+        number = counted(len(drift.vms) + len(drift.only_design), "VM")
+        words = f"{number} not as designed: {first_of(found, _NAMED, '; ')}."
         _hear(notifier, "drift", simulated=simulated, words=words, next=None)
-
-
-def _some(found: list[str]) -> str:
-    left = len(found) - _NAMED
-    return "; ".join(found[:_NAMED]) + (f"; and {left:,} more" if left > 0 else "")
 
 
 def _hear(notifier: Notifier, event: str, *, simulated: bool | None, **more: object) -> None:

@@ -15,8 +15,8 @@ from vnuma.errors import ThresholdMet
 from vnuma.report.check import as_csv, as_json, as_markdown, as_sarif, as_text
 from vnuma.report.check.as_fixes import as_fixes
 from vnuma.report.check.as_text import WIDTH, heads, lines
-from vnuma.report.check.words import first_names, headline, undecided_words
-from vnuma.words.plain_text import counted, escaped
+from vnuma.report.check.words import NAMED, headline, undecided_words
+from vnuma.words.plain_text import counted, escaped, first_of
 from vnuma.words.provenance import banner
 
 _FORMAT_OF: dict[str, CheckFormat] = {
@@ -120,7 +120,7 @@ def judge(result: CheckResult, fail_on: FailOn | None, *, assumed: bool, least_p
             fix="Fix them, or accept them until a date in a waivers file: --waivers FILE",
         )
     if result.decided_percent < least_percent:
-        unread = [f"not read: {first_names(result.unread)}"] if result.unread else []
+        unread = [f"not read: {first_of(result.unread, NAMED)}"] if result.unread else []
         raise ThresholdMet(
             f"Too little was evaluated: {'; '.join(filter(None, [*unread, undecided_words(result)]))}.",
             fix='Give what is missing (see "not evaluated"), or accept less: --least-evaluated PERCENT',

@@ -66,7 +66,6 @@ def compare(
     vnuma compare quick.4 quick.5 quick.6 --after quick.6;
     vnuma compare a.1 b.1 c.1 --allow sql_server.version
     """
-
     from vnuma.report.comparison import several_runs
     from vnuma.report.model.model import load_run
 
@@ -91,7 +90,6 @@ def compare(
 
 def _sides(runs: Sequence[str], after: Sequence[str] | None) -> tuple[Sequence[str], Sequence[str]] | None:
     """The runs before and after a change; None where three or more are summarised."""
-
     if not after:
         return (runs[:1], runs[1:]) if len(runs) == 2 else None
     strangers = [name for name in after if name not in runs]
@@ -143,7 +141,6 @@ def _change(
 
 def _twins(options: Sequence[str]) -> dict[str, str]:
     """`--vm A=B` as pairs; UsageError for anything else."""
-
     pairs = dict[str, str]()
     for text in options:
         one, equals, other = text.partition("=")

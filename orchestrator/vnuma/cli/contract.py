@@ -66,7 +66,6 @@ def contract(
     Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
     vnuma contract --vcenter clone16 -i inventory --output contract.json
     """
-
     _require_pytest()
     permit = allowed.permit()
     if allowed != PermitOptions() and not sql:
@@ -96,7 +95,6 @@ def contract(
 
 def _require_pytest() -> None:
     """Raise EnvironmentProblem without pytest, which runs the assumptions."""
-
     if find_spec("pytest") is None:
         raise EnvironmentProblem(
             "vnuma contract needs pytest, which is not installed.",
@@ -134,7 +132,6 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
     """Show what will be done to the VM and continue only after a yes. Raises typer.Abort, or UsageError if
     nobody can answer.
     """
-
     if not can_ask():
         raise UsageError(
             f"{vm.name} would be power-cycled and changed. That needs your confirmation, and this is "

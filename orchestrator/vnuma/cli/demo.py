@@ -27,7 +27,6 @@ def demo(
 
     Examples: vnuma demo; vnuma demo --scenario paper --study studies/quick.yml
     """
-
     from vnuma import lab
 
     path = study or assets.asset("studies/demo.yml")
@@ -51,7 +50,6 @@ def demo(
 @contextmanager
 def _alone(labs: Path) -> Iterator[None]:
     """Refuse a second demo, which would stop the lab of the first. Raises EnvironmentProblem."""
-
     labs.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (labs / "demo.lock").open("w", encoding="utf-8") as lock:
         if not lock_within(lock.fileno()):

@@ -49,7 +49,6 @@ def doctor(
     Examples: vnuma doctor; vnuma doctor sql16 -i inventory; vnuma doctor sql16 --record contact.yml;
     vnuma doctor localhost; vnuma doctor --notify; vnuma doctor --site site-b
     """
-
     from vnuma.engine.access.inventory import of_site, read_targets
     from vnuma.engine.doctor.diagnose import diagnose, diagnose_notify
 

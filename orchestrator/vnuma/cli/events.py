@@ -39,16 +39,15 @@ def json_lines(stream: BinaryIO) -> Listener:
     return write
 
 
-class News:
-    """What was told last of each subject, so that the same is not told again."""
+def news() -> Callable[[str, str, object], bool]:
+    """Says whether this `what` of `name` has another state than at the last call."""
+    told: dict[tuple[str, str], object] = {}
 
-    def __init__(self) -> None:
-        self._told: dict[tuple[str, str], object] = {}
-
-    def is_new(self, what: str, name: str, state: object) -> bool:
-        """Whether this `what` of `name` has another state than at the last call."""
-        known, self._told[what, name] = self._told.get((what, name)), state
+    def is_new(what: str, name: str, state: object) -> bool:
+        known, told[what, name] = told.get((what, name)), state
         return known != state
+
+    return is_new
 
 
 class EventLog:
@@ -58,15 +57,15 @@ class EventLog:
 
     def __init__(self, *listeners: Listener) -> None:
         self._listeners = listeners
-        self._news = News()
+        self._is_new = news()
         self._latest: Progress | None = None
 
     def start(self, progress: Progress) -> None:
         """Before the first change. Problems from an earlier part of the run are not reported again."""
         self._latest = progress
         for vm in progress.vms:
-            self._news.is_new("needs_person", vm.name, vm.lasting)
-            self._news.is_new("not_back", vm.name, vm.restore_words)
+            self._is_new("needs_person", vm.name, vm.lasting)
+            self._is_new("not_back", vm.name, vm.restore_words)
         words = f"{counted(progress.total - progress.done, 'cell')} to run on "
         self._write_of_run("started", words + ", ".join(vm.name for vm in progress.vms) + ".")
 
@@ -83,20 +82,20 @@ class EventLog:
         """Write what is new."""
         self._latest = progress
         for vm in progress.vms:
-            if vm.lasting and self._news.is_new("needs_person", vm.name, vm.lasting):
+            if vm.lasting and self._is_new("needs_person", vm.name, vm.lasting):
                 what, _, fix = (vm.lasting.detail or str(vm.lasting.reason)).partition("\n")
                 self._write(progress, vm, "trouble", words=what, next=" ".join(fix.split()) or None)
-            if vm.restore_failed and self._news.is_new("not_back", vm.name, vm.restore_words):
+            if vm.restore_failed and self._is_new("not_back", vm.name, vm.restore_words):
                 words = vm.restore_words or f"{vm.name} was not restored."
                 self._write(progress, vm, "trouble", words=words, next=None)
-            if vm.last and self._news.is_new("cell", vm.name, (vm.done, vm.last)):
+            if vm.last and self._is_new("cell", vm.name, (vm.done, vm.last)):
                 arm, outcome = vm.last[0]
                 self._write(progress, vm, "cell", arm=arm, outcome=outcome)
-            if vm.step and self._news.is_new("step", vm.name, (vm.label, vm.block, vm.step)):
+            if vm.step and self._is_new("step", vm.name, (vm.label, vm.block, vm.step)):
                 self._write(progress, vm, "step", arm=vm.label, block=vm.block, step=vm.step)
-            if vm.waits_for and self._news.is_new("waiting", vm.name, vm.waits_for):
+            if vm.waits_for and self._is_new("waiting", vm.name, vm.waits_for):
                 self._write(progress, vm, "waiting", for_=vm.waits_for)
-            if vm.restore_words and self._news.is_new("restored", vm.name, vm.restore_words):
+            if vm.restore_words and self._is_new("restored", vm.name, vm.restore_words):
                 self._write(progress, vm, "restored", at_baseline=vm.at_baseline, words=vm.restore_words)
 
     def _write(self, progress: Progress, vm: VmProgress, event: str, **more: object) -> None:

@@ -42,7 +42,6 @@ def evidence(
 
     Examples: vnuma evidence vmware.log --host-nodes 2x16/96@8.0; vnuma evidence - --format json < esxtop.txt
     """
-
     from vnuma.logs.kinds import read_any
 
     text = read_text(file)
@@ -92,7 +91,6 @@ def _conclusion(reading: Reading, host: str | None, release: str, threads: int) 
 
 def read_text(file: str) -> str:
     """The beginning of a file, whatever its encoding. Raises InputError."""
-
     try:
         if file == "-":
             data = sys.stdin.buffer.read(_MOST_BYTES)

@@ -105,7 +105,6 @@ def _questions() -> dict[str, _Question]:
 
 def _some(text: str) -> str:
     """The text. Raises InputError when it is empty."""
-
     if not text.strip():
         raise InputError("A value is required here.")
     return text
@@ -113,7 +112,6 @@ def _some(text: str) -> str:
 
 def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
     """An answer to each question: given, asked for, or the default. Raises UsageError."""
-
     questions = _questions()
     for name, value in given.items():
         if value is not None:

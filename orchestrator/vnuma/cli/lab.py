@@ -167,7 +167,6 @@ def fault(
 
 def _field(text: str) -> tuple[str, object]:
     """KEY=VALUE, with numbers parsed."""
-
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"--set {text} is not KEY=VALUE.", fix="vnuma lab fault slow --set factor=1.5")

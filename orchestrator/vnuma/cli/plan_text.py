@@ -15,7 +15,6 @@ from vnuma.cli.screen import aligned, clock_time, sign, width
 from vnuma.domain.study.order import assumed_cell_seconds
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.linux import LinuxFacts
-from vnuma.domain.workloads.metric import plural
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
 from vnuma.engine.preflight.findings import Finding, blocking
 from vnuma.engine.preflight.plan import (
@@ -26,7 +25,7 @@ from vnuma.engine.preflight.plan import (
     same_nodes,
     same_to_the_guest,
 )
-from vnuma.words.plain_text import counted, duration
+from vnuma.words.plain_text import counted, duration, plural
 from vnuma.words.provenance import banner
 
 

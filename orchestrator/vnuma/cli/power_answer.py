@@ -28,11 +28,11 @@ from vnuma.cli.options import label_of, opened_run, read_study
 from vnuma.cli.screen import working
 from vnuma.domain.study.order import assumed_cell_seconds, columns, effort_words
 from vnuma.domain.study.study import Study
-from vnuma.domain.workloads.metric import plural as plural_of
 from vnuma.engine.preflight.pilot import Pilot, read_pilot
 from vnuma.errors import InputError, UsageError
 from vnuma.words.percent import percent_of, percent_text
 from vnuma.words.plain_text import counted, duration, listed
+from vnuma.words.plain_text import plural as plural_of
 from vnuma.words.provenance import banner
 
 

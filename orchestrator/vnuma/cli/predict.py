@@ -52,7 +52,6 @@ def as_csv(rows: Sequence[Forecast], there: VmLocation) -> str:
     `even` says whether every vNUMA node has the same number of vCPUs; it is false if the host has too few
     cores. `otherwise_cores` is the other reading of the edition's limit.
     """
-
     lines: list[Iterable[object]] = []
     for row in rows:
         found = _row(row)
@@ -132,7 +131,6 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
 
 def sweep_table(rows: Sequence[Forecast]) -> list[str]:
     """A line for each range of sizes; hosts with the same ranges share lines."""
-
     found = spans_by_hosts(rows)
     header = ["vCPUs", "vNUMA nodes", "even sizes", "confidence", "memory"]
     lines = []
@@ -199,7 +197,6 @@ def predict(
     vnuma predict --sweep vcpus=4..128 --memory 256 --cluster SQL-PROD --format svg -o good-sizes.svg;
     vnuma predict --vcpus 16 --cores-per-socket 8 --memory 256 --host-nodes 2x20/384 --format png -o vm.png
     """
-
     there = asked.location()
     _refuse_contradictions(asked, sweep, format_, output)
     one_shape = cores_per_socket or (there.vm is not None and asked.vcpus is None)
@@ -250,7 +247,6 @@ def _refuse_contradictions(asked: LookAhead, sweep: str | None, format_: str, ou
 
 def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
     """Raise InputError for an existing VM with a shape that does not power on."""
-
     for why in filter(None, map(partial_socket, wanted)):
         raise InputError(
             f"{vm or 'No prediction'}: {why}.",
@@ -288,7 +284,6 @@ def _as_png(svg: str | bytes) -> bytes:
 
 def _shapes(vcpus: int, cores_per_socket: int | None) -> list[dict[str, Value]]:
     """The shapes of that many vCPUs; only one with `cores_per_socket`. Raises UsageError."""
-
     whole = [shape.cores_per_socket for shape in topologies(vcpus)]
     if cores_per_socket and vcpus % cores_per_socket:
         raise UsageError(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.live import Live
 from rich.text import Text
 
-from vnuma.cli.events import News
+from vnuma.cli.events import news
 from vnuma.cli.screen import MANNER, USUAL, aligned, clock_time, console, folded, painted, sign, width
 from vnuma.engine.lease.vcenter_retry import RESTORING
 from vnuma.engine.run.oversight import Watch
@@ -63,24 +63,24 @@ class LineLog:
     """One timestamped line per ended cell, and a heartbeat that distinguishes a quiet run from a dead one."""
 
     def __init__(self) -> None:
-        self._news = News()
+        self._is_new = news()
         self._spoke = time.monotonic()
 
     def show(self, progress: Progress) -> None:
-        if self._news.is_new("stop", "", bool(progress.run.stop_requested)) and progress.run.stop_requested:
+        if self._is_new("stop", "", bool(progress.run.stop_requested)) and progress.run.stop_requested:
             self._print(stopping_words(progress))
         for site in progress.sites:
-            if self._news.is_new("site", site.node, site.words):
+            if self._is_new("site", site.node, site.words):
                 self._print(f"site={site.node} {site.words or 'is seen again'}")
         for vm in progress.vms:
-            if self._news.is_new("waiting", vm.name, vm.waits_for) and vm.waits_for:
+            if self._is_new("waiting", vm.name, vm.waits_for) and vm.waits_for:
                 self._print(f"waiting vm={vm.name}: {vm.waits_for}")
             back = vm.step_words if _is_restoring(vm) else None
-            if self._news.is_new("back", vm.name, back) and back:
+            if self._is_new("back", vm.name, back) and back:
                 self._print(f"{RESTORING} vm={vm.name}{back.removeprefix(RESTORING)}")
-            if self._news.is_new("step", vm.name, vm.step) and vm.step and MANNER.verbose:
+            if self._is_new("step", vm.name, vm.step) and vm.step and MANNER.verbose:
                 self._print(f"step vm={vm.name} arm={vm.label or '-'} {vm.step_words}")
-            if self._news.is_new("cell", vm.name, (vm.done, vm.last)) and vm.last:
+            if self._is_new("cell", vm.name, (vm.done, vm.last)) and vm.last:
                 label, outcome = vm.last[0]
                 left = f" left={duration(progress.left_s)}" if progress.left_s is not None else ""
                 told = (vm.note_detail or "").partition("\n")[0] if outcome != "valid" else ""

@@ -104,7 +104,6 @@ def _nothing(store: Store, log: Path | None) -> str:
 
 def _tell(report: RestoreReport) -> None:
     """Each VM's line, then the errors. Raises the one that decides the exit code."""
-
     for words in report.done:
         say(f"Restored  {words}")
     for words in report.kept:

@@ -58,7 +58,6 @@ def run(
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234; vnuma run --resume quick.4 --site site-b -i inventory
     """
-
     require_unix()
     if (study is None) == (resume is None):
         raise UsageError(

@@ -203,10 +203,10 @@ def start(
     for words in restore_after_death(opened, here, where):
         say(words, sys.stderr)
     _show_unfinished(opened, asking)
-    prepared = prepare(asking)
+    plans, client = prepare(asking)
     if ask and can_ask():
-        _ask(asking.study, prepared.plans, reached_by(where, targets))
-    created = create_run(opened, prepared)
+        _ask(asking.study, plans, reached_by(where, targets))
+    created = create_run(opened, asking, plans, client)
     if create_only:
         _show_created(created.name, where)
         return

@@ -208,7 +208,6 @@ def can_ask() -> bool:
 
 def require_yes(question: str) -> None:
     """Ask on standard error. Raises UsageError after a no, and typer.Abort after Ctrl-C."""
-
     if not typer.confirm(question, err=True):
         raise UsageError("You answered no: nothing was changed.", fix="--yes does not ask.")
 

@@ -94,7 +94,6 @@ class LookAhead:
 
     def location(self) -> VmLocation:
         """The VM's hosts: as described, or read from a VM's or a cluster's. Raises UsageError."""
-
         if self.host_nodes:
             return VmLocation(tuple(hosts_of(self.host_nodes, self.esxi, self.threads_per_core)))
         from vnuma.engine.design_check.estates import location_of_cluster, location_of_vm
@@ -123,7 +122,6 @@ class LookAhead:
 
     def hardware_version(self, location: VmLocation) -> int:
         """The version that was given, the VM's own, or that of the oldest release among the hosts."""
-
         own = location.vm.hardware_version if location.vm else None
         return (
             self.hardware or own or min(hardware_version_of(host.release.version) for host in location.hosts)
@@ -131,7 +129,6 @@ class LookAhead:
 
     def guest(self, *, soft_numa: bool = True) -> PlannedGuest:
         """The VM's software. Raises UsageError."""
-
         return planned_guest(self.edition, self.sql, self.windows, soft_numa=soft_numa)
 
 
@@ -148,7 +145,6 @@ def some(names: Sequence[str]) -> str:
 
 def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[HostFacts]:
     """The described hosts. Raises UsageError."""
-
     try:
         return [parse_host(spec, release, threads_per_core) for spec in specs]
     except ValueError as error:

@@ -51,12 +51,13 @@ def copy(
     Examples: vnuma store copy sqlite:////var/lib/vnuma/vnuma.db postgresql://owner@db.example.com/vnuma
     """
     from vnuma.engine.run.store_copy import copy_whole_store
+    from vnuma.store.place import parse_place
 
-    copied = copy_whole_store(source, target)
-    for name, rows in copied.rows.items():
-        if rows:
-            say(f"{name:14}  {rows:,}")
-    say(f"Copied    {copied.source.place} to {copied.target.place}; counts agree.")
-    if copied.audit:
-        say(f"Audit     {copied.audit}")
+    rows, audit = copy_whole_store(source, target)
+    for name, number in rows.items():
+        if number:
+            say(f"{name:14}  {number:,}")
+    say(f"Copied    {parse_place(source)} to {parse_place(target)}; counts agree.")
+    if audit:
+        say(f"Audit     {audit}")
     note("Next      Set VNUMA_STORE to the new store everywhere, and put the old one away.")

@@ -34,12 +34,11 @@ from vnuma.estate.design_vm import (
     bounded_bytes,
     decoded,
     estate_of_designs,
-    mapping,
     mappings,
     relative_to_here,
 )
 from vnuma.estate.vmx import ignored_keys
-from vnuma.words.bounded_input import NotYaml, read_yaml
+from vnuma.words.bounded_input import NotYaml, mapping, read_yaml
 
 ARM = "vm_topology_arm"
 HINT = "Name a playbook, a file of tasks or variables, or a host_vars folder."

@@ -21,9 +21,9 @@ from vnuma.estate.design_vm import (
     DesignedVm,
     estate_of_designs,
     json_in,
-    mapping,
     mappings,
 )
+from vnuma.words.bounded_input import mapping
 
 _MOST_BYTES = 128_000_000
 _HEAD = 4096

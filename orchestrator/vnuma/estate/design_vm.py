@@ -179,11 +179,6 @@ def relative_to_here(file: Path, folder: Path) -> str:
     return file.resolve().relative_to(base).as_posix()
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """A mapping of a document; empty where it has anything else there."""
-    return value if isinstance(value, Mapping) else {}
-
-
 def mappings(value: object) -> list[Mapping[str, Any]]:
     """The mappings in a list of a document."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -31,11 +31,11 @@ from vnuma.estate.design_vm import (
     block_end,
     estate_of_designs,
     json_in,
-    mapping,
     mappings,
     relative_to_here,
 )
 from vnuma.estate.vmx import ignored_keys
+from vnuma.words.bounded_input import mapping
 
 RESOURCE = "vsphere_virtual_machine"
 

@@ -32,16 +32,6 @@ def wrong_type(kind: type, path: str, value: Any) -> str | None:
     return f"vCenter answered {type(value).__name__} for property {path}, not {declared.__name__}"
 
 
-class WrongType(Exception):
-    """A property that decides something has another type than declared."""
-
-
-def require_property(kind: type, path: str, value: Any) -> None:
-    """Raise WrongType unless an object of this kind may have that value there."""
-    if (words := wrong_type(kind, path, value)) is not None:
-        raise WrongType(words)
-
-
 def require_result(result: Any, info: Any) -> Any:
     """A method's result, checked for its declared type and that type's required fields.
 

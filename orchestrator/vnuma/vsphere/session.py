@@ -14,7 +14,7 @@ from pyVmomi.Version import IsChildVersion
 from vnuma.domain.vm.facts import Release
 from vnuma.errors import VCenterUnreachable, VnumaError
 from vnuma.vsphere import tls
-from vnuma.vsphere.declared import INFORMS, WrongType, wrong_type
+from vnuma.vsphere.declared import INFORMS, wrong_type
 from vnuma.vsphere.faults import expected, unexpected, unreadable
 from vnuma.vsphere.http_response import BadAnswer
 from vnuma.vsphere.query import Query, ask, starting
@@ -168,12 +168,10 @@ class Session:
     def understanding(self) -> Iterator[None]:
         """Treat an answer from which the body cannot make facts as invalid.
 
-        Raises UnreadableAnswer for a property of an unexpected type, VCenterUnreachable for anything else.
+        Raises VCenterUnreachable.
         """
         try:
             yield
-        except WrongType as error:
-            raise unreadable(self.transport.vcenter.address, str(error)) from error
         except (BadAnswer, *_NOT_UNDERSTOOD) as error:
             what = f"an answer that vnuma cannot interpret: {type(error).__name__}: {error}"[:200]
             why = error if isinstance(error, BadAnswer) else BadAnswer(what)

@@ -15,7 +15,8 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from vnuma.errors import QuestionPending, VCenterUnreachable, VmNotFound, WaitTimeout
-from vnuma.vsphere.declared import require_property
+from vnuma.vsphere.declared import wrong_type
+from vnuma.vsphere.faults import unreadable
 from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.session import Session
 
@@ -194,7 +195,8 @@ def _apply(session: Session, updates: Any, seen: dict[str, Any], what: str) -> N
             if change.val is None or str(change.op) in ("remove", "indirectRemove"):
                 seen.pop(change.name, None)
             else:
-                require_property(type(object_update.obj), change.name, change.val)
+                if (words := wrong_type(type(object_update.obj), change.name, change.val)) is not None:
+                    raise unreadable(session.transport.vcenter.address, words)
                 seen[change.name] = change.val
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -37,6 +38,11 @@ def read_json(text: str | bytes, *, most_bytes: int = 16 * _MEGABYTE) -> Any:
         json.dumps(document, ensure_ascii=False).encode("utf-8")
     _refuse_depth(document)
     return document
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """A mapping in a document; empty where there is none, or something else."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _refuse_depth(document: Any) -> None:

@@ -67,10 +67,10 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
-def first_of(names: Sequence[str], most: int) -> str:
+def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     """The first `most` names, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return between.join(names[:most]) + more
 
 
 def signed_seconds(seconds: float) -> str:

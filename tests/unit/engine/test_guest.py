@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from vnuma.domain.study.study import Quiet
 from vnuma.engine.access.guest_shell import linux_facts_of
 from vnuma.engine.cell.boot import wait_quiet
 from vnuma.errors import PreflightBlocked
-from vnuma.sqlserver.instance.ready import QuietRule
 from vnuma.workloads.page_cache.settings import PageCache
 from vnuma.workloads.shell import Output
 
@@ -47,7 +47,11 @@ def test_a_guest_is_waited_for_until_it_is_quiet_or_time_is_over(
     """A busy one is measured at the end all the same; what is not known is never said to be quiet."""
     heeded: list[None] = []
 
-    found = wait_quiet(Told(iter(texts)), QuietRule(10, for_s, timeout_s), lambda: heeded.append(None))
+    found = wait_quiet(
+        Told(iter(texts)),
+        Quiet.model_construct(cpu_percent=10, for_s=for_s, timeout_s=timeout_s),
+        lambda: heeded.append(None),
+    )
 
     assert (found.quiet, found.guest_cpu_percent) == (quiet, percent and pytest.approx(percent))
     assert len(heeded) == texts.count(BUSY) - (quiet is False)

@@ -14,7 +14,7 @@ from vnuma.analysis.stopping import DecidedLook, StopDecision
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.target import Target
-from vnuma.engine.run.next_cell import Look, NoCell, claim_next_cell, needs_a_person, why_no_more
+from vnuma.engine.run.next_cell import NoCell, claim_next_cell, needs_a_person, stop_reason, why_no_more
 from vnuma.errors import LeaseLost, VmHeld
 from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
@@ -193,24 +193,26 @@ LEAVE, STAY = DecidedLook(8, {"4x4": "slower"}, ()), DecidedLook(8, {}, ("4x4",)
 
 
 @pytest.mark.parametrize(
-    ("look", "rule"),
+    ("hours", "precision", "decided", "rule"),
     [
-        (Look(1.0, 1.5, None), None),
-        (Look(1.0, 2.5, None), "max_hours"),
-        (Look(1.0, 1.5, WIDE), None),
-        (Look(1.0, 2.5, WIDE), "max_hours"),
-        (Look(1.0, 2.5, PRECISE), "precise"),
-        (Look(1.0, 1.5, StopDecision(True, "cap", 24, None)), None),
-        (Look(1.0, 2.5, None, LEAVE), "decided"),
-        (Look(1.0, 1.5, None, STAY), None),
-        (Look(1.0, 2.5, None, STAY), "max_hours"),
+        (1.5, None, None, None),
+        (2.5, None, None, "max_hours"),
+        (1.5, WIDE, None, None),
+        (2.5, WIDE, None, "max_hours"),
+        (2.5, PRECISE, None, "precise"),
+        (1.5, StopDecision(True, "cap", 24, None), None, None),
+        (2.5, None, LEAVE, "decided"),
+        (1.5, None, STAY, None),
+        (2.5, None, STAY, "max_hours"),
     ],
 )
-def test_the_declared_rule_ends_a_run(look: Look, rule: str | None) -> None:
+def test_the_declared_rule_ends_a_run(
+    hours: float, precision: StopDecision | None, decided: DecidedLook | None, rule: str | None
+) -> None:
     """Of two hours at most; what its intervals say comes first."""
     text = study_text().replace("design: {", "design: {max_hours: 2, ")
 
-    reason = look.reason(parse_study(text, "s"))
+    reason = stop_reason(parse_study(text, "s"), 1.0, hours, precision, decided)
 
     assert (reason and reason.partition(":")[0]) == rule
 

@@ -26,7 +26,6 @@ from vnuma.engine.lease.baseline import (
 from vnuma.engine.lease.whose_vm import ended_with_its_lab, find_by_key
 from vnuma.engine.preflight.findings import Finding, Permit
 from vnuma.engine.preflight.preflight import LOCK
-from vnuma.engine.run.start import Prepared as PreparedStudy
 from vnuma.engine.run.start import (
     StudyRequest,
     add_vms,
@@ -161,7 +160,7 @@ def test_a_run_has_its_planned_vms_cells_and_sites_before_any_change(store: Stor
     targets = HERE | {"sql-b": Target(name="sql-b", node=node)}
     plan = replace(plan_of(study()), left_out={"4x4": "too large"}, simulated="paper")
 
-    run = create_run(store, PreparedStudy(asking(targets), {"sql16": plan}, {"name": "FreeTDS"}))
+    run = create_run(store, asking(targets), {"sql16": plan}, {"name": "FreeTDS"})
 
     with store.read() as connection:
         (vm,) = leases.vms_of_run(connection, run.id)
@@ -182,7 +181,7 @@ def test_the_client_of_another_site_is_a_fact_of_its_vms(
     store: Store, node: str | None, client: dict[str, object] | None, stored: dict[str, object]
 ) -> None:
     """Its driver affects their times."""
-    run = create_run(store, PreparedStudy(asking({}), {}, None))
+    run = create_run(store, asking({}), {}, None)
     with store.write() as connection:
         sites.add_sites(connection, run.id, ["site-b"])
         part = runs.at_site(connection, run, node)
@@ -228,7 +227,7 @@ def test_a_run_is_reopened_by_the_inventory_that_is_given(
     store: Store, tmp_path: Path, inventory: str | None
 ) -> None:
     """A stop that was requested is over; without an inventory it keeps its own."""
-    run = create_run(store, PreparedStudy(asking(), {"sql16": plan_of(study())}, None))
+    run = create_run(store, asking(), {"sql16": plan_of(study())}, None)
     with store.write() as connection:
         runs.request_stop(connection, run.id, StopRequest.NOW)
 

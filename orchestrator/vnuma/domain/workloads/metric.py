@@ -50,13 +50,6 @@ def in_table(size: int) -> str:
 Replicate = Literal["boot", "pass"]
 """A VM's power-cycle; or a pass over a machine that is not booted."""
 
-_PLURALS = {"boot": "boots", "pass": "passes"}
-
-
-def plural(replicate: Replicate) -> str:
-    """`boots`, `passes`."""
-    return _PLURALS[replicate]
-
 
 def medians(replicate: Replicate) -> str:
     """An arm's figure: `median of boot medians`."""

@@ -17,6 +17,7 @@ from vnuma.checks.result import CheckResult, document
 from vnuma.checks.rule import Severity
 from vnuma.domain.arm.arm import Arm, only_in_runs
 from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import Quiet
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
@@ -47,7 +48,7 @@ from vnuma.sqlserver.client.statistics_time import timed
 from vnuma.sqlserver.database import dataset as datasets
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.database.ownership import require_ours
-from vnuma.sqlserver.instance.ready import QuietRule, wait_ready
+from vnuma.sqlserver.instance.ready import wait_ready
 from vnuma.sqlserver.instance.server import read_server, read_topology
 from vnuma.store.open import open_store
 from vnuma.vsphere import read
@@ -140,7 +141,9 @@ def _journal(vm: VmFacts, permit: Permit) -> Journal:
 def ready(target: Target, options: Document) -> Document:
     """Wait for Tools and SQL Server, then read what the guest sees."""
     timeout_s = options["timeout"]
-    quiet = QuietRule(options["quiet_cpu_percent"], options["quiet_for"], timeout_s)
+    quiet = Quiet.model_construct(
+        cpu_percent=options["quiet_cpu_percent"], for_s=options["quiet_for"], timeout_s=timeout_s
+    )
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
         wait_for_guest(session, ref, timeout_s=timeout_s)

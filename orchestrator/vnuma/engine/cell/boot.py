@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 
 from vnuma.domain.arm.effective import Judgement, judge
+from vnuma.domain.study.study import Quiet
 from vnuma.domain.topology.evidence import LogEvidence
 from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.vm.change import value_words
@@ -34,7 +35,7 @@ from vnuma.logs.guest_tools import machine_busy, machine_time
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance import server as sql_facts
-from vnuma.sqlserver.instance.ready import Quietness, QuietRule, Ready
+from vnuma.sqlserver.instance.ready import Quietness, Ready
 from vnuma.store import attempts, facts
 from vnuma.store.rows import Claim, Vm
 from vnuma.vsphere import power, read, uptime
@@ -119,7 +120,7 @@ def shell_ready(context: VmContext, attempt: Claim, looked: VsphereView) -> Gues
 _CPU_TIME = "head -n 1 </proc/stat"
 
 
-def wait_quiet(shell: Shell, rule: QuietRule, heed: Callable[[], None]) -> Quietness:
+def wait_quiet(shell: Shell, rule: Quiet, heed: Callable[[], None]) -> Quietness:
     """Wait until the guest's CPUs are quiet for the rule's time in a row. Raises MachineUnreachable."""
     began = time.monotonic()
     while rule.for_s:
@@ -315,10 +316,10 @@ def _power_cycle(context: VmContext, attempt: Claim) -> VsphereView | None:
     return looked_at(context, attempt)
 
 
-def _quiet_rule(context: VmContext) -> QuietRule:
+def _quiet_rule(context: VmContext) -> Quiet:
     asked = context.study.quiet
     for_s = asked.for_s if context.run.simulated is None else min(asked.for_s, LAB_QUIET_S)
-    return QuietRule(asked.cpu_percent, for_s, asked.timeout_s)
+    return asked.model_copy(update={"for_s": for_s})
 
 
 def _look_inside(context: VmContext, attempt: Claim, looked: VsphereView, came_up: Ready) -> GuestView:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.study.study import Study
+from vnuma.domain.study.study import Quiet, Study
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.endpoint import mapped, ports_of
@@ -26,7 +26,6 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance import buffer_pool, ready, server_configuration
 from vnuma.sqlserver.instance import server as sql_facts
-from vnuma.sqlserver.instance.ready import QuietRule
 from vnuma.sqlserver.instance.server_configuration import (
     Governor,
     configure_soft_numa,
@@ -40,7 +39,7 @@ from vnuma.workloads.interface import Obstacle
 
 T = TypeVar("T", bool, str)
 
-_AT_ONCE = QuietRule(cpu_percent=100, for_s=0, timeout_s=1)
+_AT_ONCE = Quiet(cpu_percent=100, for_s=0, timeout_s=1)
 
 
 @dataclass(frozen=True)

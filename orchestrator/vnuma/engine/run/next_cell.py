@@ -159,32 +159,29 @@ LOOKS = "stopping"
 """Scope of the facts about each look."""
 
 
-@dataclass(frozen=True)
-class Look:
-    """What the rule saw before a block: hours of work so far, and the intervals if it uses them."""
+def stop_reason(
+    study: Study,
+    hours: float,
+    hours_with_next: float,
+    precision: StopDecision | None,
+    decided: DecidedLook | None = None,
+) -> str | None:
+    """Why no further block is run, by the hours of work so far, and the intervals if the rule uses them.
 
-    hours: float
-    hours_with_next: float
-    precision: StopDecision | None
-    decided: DecidedLook | None = None
-
-    def reason(self, study: Study) -> str | None:
-        """Why no further block is run; None to continue."""
-        if self.precision and self.precision.stop and self.precision.widest is not None:
-            wanted, widest = study.design.precision or 0.0, self.precision.widest
-            return (
-                f"precise: after {self.precision.blocks} blocks every 95% half-width is at most "
-                f"{percent_text(wanted)} (widest {widest * 100:.2f}%)"
-            )
-        if self.decided and not self.decided.stay:
-            return f"decided: every arm has its verdict after {self.decided.blocks} blocks"
-        limit = study.design.max_hours
-        if limit is not None and self.hours_with_next > limit:
-            return (
-                f"max_hours: {self.hours:.1f} h of work so far; one more block would probably exceed "
-                f"{limit:g} h"
-            )
-        return None
+    None to continue.
+    """
+    if precision and precision.stop and precision.widest is not None:
+        wanted = percent_text(study.design.precision or 0.0)
+        return (
+            f"precise: after {precision.blocks} blocks every 95% half-width is at most {wanted} "
+            f"(widest {precision.widest * 100:.2f}%)"
+        )
+    if decided and not decided.stay:
+        return f"decided: every arm has its verdict after {decided.blocks} blocks"
+    limit = study.design.max_hours
+    if limit is not None and hours_with_next > limit:
+        return f"max_hours: {hours:.1f} h of work so far; one more block would probably exceed {limit:g} h"
+    return None
 
 
 def ask_stop_rule(context: VmContext, following: Cell) -> str | None:
@@ -200,17 +197,21 @@ def ask_stop_rule(context: VmContext, following: Cell) -> str | None:
     ruled = context.study.design.may_end_early
     decided, precision = _looks(context, planned, past) if ruled else (None, None)
     due = [cell for cell in planned if not decided or cell.label not in decided.leave]
-    look = Look(_hours(past), _hours_with_next(past, planned, due, following.block), precision, decided)
-    reason = look.reason(context.study)
+    hours, with_next = _hours(past), _hours_with_next(past, planned, due, following.block)
+    reason = stop_reason(context.study, hours, with_next, precision, decided)
     give_up = partial(cells.skip_cells, vm_id=context.vm.id, token=context.token, from_block=following.block)
     with context.store.write() as write:
         if reason:
             give_up(write, reason=reason)
-        elif look.decided and look.decided.leave:
-            give_up(
-                write, reason=f"decided after block {look.decided.blocks}", labels=list(look.decided.leave)
-            )
-        document = {**asdict(look), "stopped": reason}
+        elif decided and decided.leave:
+            give_up(write, reason=f"decided after block {decided.blocks}", labels=list(decided.leave))
+        document = {
+            "hours": hours,
+            "hours_with_next": with_next,
+            "precision": precision and asdict(precision),
+            "decided": decided and asdict(decided),
+            "stopped": reason,
+        }
         facts.add_vm_facts(write, context.vm.id, LOOKS, {f"before block {following.block}": document})
     return reason
 

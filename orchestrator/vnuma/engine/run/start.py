@@ -62,23 +62,20 @@ class StudyRequest:
         return sorted({target.node for target in self.targets.values() if target.node})
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A study that passed its preflight on every VM that is worked on from here."""
-
-    asking: StudyRequest
-    plans: dict[str, TargetPlan]
-    client: Mapping[str, object] | None
-    """The client whose position and driver affect times."""
+ClientFacts = Mapping[str, object]
+"""What affects times at this end: a SQL Server's driver and its encryption."""
 
 
-def prepare(asking: StudyRequest) -> Prepared:
-    """Plan a run of the VMs that are worked on from here. Raises as `plan_all` and `refuse_unprepared` do."""
+def prepare(asking: StudyRequest) -> tuple[dict[str, TargetPlan], ClientFacts | None]:
+    """Plan a run of the VMs that are worked on from here; with the client, if it has a SQL Server.
+
+    Raises as `plan_all` and `refuse_unprepared` do.
+    """
     here = of_site(asking.targets, None)
     plans = plan_all(asking.study, here, asking.permit, asking.inventory)
     client = client_of(here)
     refuse_unprepared(plans)
-    return Prepared(asking, plans, client)
+    return plans, client
 
 
 def refuse_unprepared(plans: Mapping[str, TargetPlan]) -> None:
@@ -102,17 +99,19 @@ def _same_vm(first: str, second: str, plan: TargetPlan) -> InputError:
     )
 
 
-def client_of(targets: Mapping[str, Target]) -> dict[str, object] | None:
-    """What affects times at this end: the driver and its encryption. None without a SQL Server."""
+def client_of(targets: Mapping[str, Target]) -> ClientFacts | None:
+    """This end's part in times. None without a SQL Server."""
     if (wanted := next((target.sql for target in targets.values() if target.sql), None)) is None:
         return None
     server = server_login(wanted)
     return {**asdict(server.driver), "encryption": server.encryption}
 
 
-def create_run(store: Store, prepared: Prepared) -> Run:
+def create_run(
+    store: Store, asking: StudyRequest, plans: Mapping[str, TargetPlan], client: ClientFacts | None
+) -> Run:
     """Write the run, its VMs that are worked on from here, and its sites, in one transaction."""
-    asking, study = prepared.asking, prepared.asking.study
+    study = asking.study
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, asking.text)
         run = runs.create_run(
@@ -129,7 +128,7 @@ def create_run(store: Store, prepared: Prepared) -> Run:
         if asking.sites:
             sites.add_sites(connection, run.id, asking.sites)
             facts.add_run_facts(connection, run.id, PERMIT, asdict(asking.permit))
-        add_vms(connection, run, asking, prepared.plans, prepared.client)
+        add_vms(connection, run, asking, plans, client)
         return runs.get_run(connection, run.id)
 
 
@@ -138,7 +137,7 @@ def add_vms(
     run: Run,
     asking: StudyRequest,
     plans: Mapping[str, TargetPlan],
-    client: Mapping[str, object] | None,
+    client: ClientFacts | None,
 ) -> None:
     """Add the planned VMs to the run, or to the site's part of it: their cells in order, and facts.
 

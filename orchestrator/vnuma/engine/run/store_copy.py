@@ -6,7 +6,6 @@ import filecmp
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from vnuma.engine.access.places import audit_file
@@ -14,24 +13,14 @@ from vnuma.engine.lease.supervision import is_worked_on
 from vnuma.errors import StoreError, VmHeld, write_fix
 from vnuma.store import runs
 from vnuma.store.one_run import copy_store, refuse_unless_empty
-from vnuma.store.open import Store, open_for_reading, open_store
+from vnuma.store.open import open_for_reading, open_store
 
 
-@dataclass(frozen=True)
-class Copied:
-    """A copy's contents: rows by table, and the copied audit log, None where there was none."""
-
-    source: Store
-    target: Store
-    rows: dict[str, int]
-    audit: Path | None
-
-
-def copy_whole_store(source_url: str, target_url: str) -> Copied:
+def copy_whole_store(source_url: str, target_url: str) -> tuple[dict[str, int], Path | None]:
     """Copy an unused store into an empty one. The source stays as it is.
 
-    Rows and audit log are copied, or neither. Raises VmHeld while a run of it is alive, UsageError for a
-    target that is not empty, StoreError.
+    Returns the rows by table, and the copied audit log, None where there was none: both are copied, or
+    neither. Raises VmHeld while a run of it is alive, UsageError for a target that is not empty, StoreError.
     """
     source = open_for_reading(source_url)
     with source.read() as connection:
@@ -45,7 +34,7 @@ def copy_whole_store(source_url: str, target_url: str) -> Copied:
     refuse_unless_empty(target)
     with _audit_copied(audit_file(source.place), audit_file(target.place)) as audit:
         rows = copy_store(source, target)
-    return Copied(source, target, rows, audit)
+    return rows, audit
 
 
 @contextmanager

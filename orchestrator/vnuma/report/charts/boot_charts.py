@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Sequence
 
 from vnuma.analysis.result import Analysis, CellPoint
-from vnuma.domain.workloads.metric import none_valid, plural, sized
+from vnuma.domain.workloads.metric import none_valid, sized
 from vnuma.report.charts import svg
 from vnuma.report.model.words import direction, drift_words
-from vnuma.words.plain_text import counted
+from vnuma.words.plain_text import counted, plural
 
 MOST_ITERATIONS = 2_000
 """Above this number a strip plot shows the range of each boot's iterations instead of all."""

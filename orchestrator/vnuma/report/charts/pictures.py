@@ -13,7 +13,6 @@ from markupsafe import escape
 
 from vnuma.analysis.result import Analysis
 from vnuma.assets import asset
-from vnuma.domain.workloads.metric import plural
 from vnuma.errors import EnvironmentProblem
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.boot_charts import order, strip_unit, strips
@@ -25,7 +24,7 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import boots_words, direction, faster_side, named
 from vnuma.report.published.published_comparison import published_exact
 from vnuma.store.rows import Vm
-from vnuma.words.plain_text import escaped
+from vnuma.words.plain_text import escaped, plural
 from vnuma.words.provenance import banner
 
 Scheme = Literal["light", "dark"]

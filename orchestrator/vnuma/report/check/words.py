@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vnuma.checks.against_design import DRIFT, Difference, Drift
 from vnuma.checks.result import CheckedVm, CheckResult, Outlook, Since
 from vnuma.checks.rule import Rule, Severity
+from vnuma.domain.topology.evidence import sizes_words
 from vnuma.domain.vm.change import Author, value_words
 from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.setting import AUTOMATIC, Value
-from vnuma.words.plain_text import counted
+from vnuma.words.plain_text import counted, first_of
 
 _KINDS = {"vm": "VM"}
-_NAMED = 3
+NAMED = 3
 
 
 def unseen_words(result: CheckResult) -> list[tuple[str, str]]:
@@ -29,7 +30,7 @@ def unseen_words(result: CheckResult) -> list[tuple[str, str]]:
 def _named(kind: str, names: list[str]) -> str:
     if len(names) == 1:
         return f"{kind} {names[0]}"
-    return f"{counted(len(names), kind)}: {first_names(names)}"
+    return f"{counted(len(names), kind)}: {first_of(names, NAMED)}"
 
 
 def outlook_words(vm: CheckedVm) -> str:
@@ -47,21 +48,10 @@ def outlook_words(vm: CheckedVm) -> str:
 def _layouts(outlook: Outlook) -> str:
     several = len(outlook.hosts) > 1
     parts = [
-        f"{_nodes(sizes)}{f' on {first_names(hosts)}' if several else ''}"
+        f"{sizes_words(sizes, 'vNUMA node')}{f' on {first_of(hosts, NAMED)}' if several else ''}"
         for sizes, hosts in outlook.hosts.items()
     ]
     return ", ".join(parts) + (f" (low confidence: {outlook.doubt})" if outlook.doubt else "")
-
-
-def _nodes(sizes: tuple[int, ...]) -> str:
-    alike = len(set(sizes)) == 1
-    return f"{counted(len(sizes), 'vNUMA node')} of {sizes[0] if alike else '+'.join(map(str, sizes))}"
-
-
-def first_names(names: Sequence[str], most: int = _NAMED) -> str:
-    """`a, b, c and 7 more`."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
 
 
 def headline(result: CheckResult) -> str:
@@ -89,7 +79,7 @@ def undecided_words(result: CheckResult) -> str:
     if not result.undecided:
         return ""
     rules = sorted({rule for vm in result.undecided for rule in vm.undecided})
-    names = first_names([vm.name for vm in result.undecided])
+    names = first_of([vm.name for vm in result.undecided], NAMED)
     number = f"{len(result.undecided):,} of {counted(len(result.vms), 'VM')}"
     why = Counter(
         reason
@@ -99,7 +89,7 @@ def undecided_words(result: CheckResult) -> str:
     most_first = [f"{reason} ({count:,})" for reason, count in why.most_common()]
     return (
         f"topology not checked (some of {', '.join(rules)} not evaluated) on {number}: {names}. "
-        f"Reasons: {first_names(most_first)}"
+        f"Reasons: {first_of(most_first, NAMED)}"
     )
 
 
@@ -218,9 +208,9 @@ def author_words(one: Difference) -> str:
 def one_sided_words(drift: Drift) -> Iterator[str]:
     """VMs that only one of the two has, and those not compared, by name as far as they fit."""
     if drift.only_design:
-        yield f"only in the design: {first_names([one.name for one in drift.only_design], _NAMED_IN_DRIFT)}"
+        yield f"only in the design: {first_of([one.name for one in drift.only_design], _NAMED_IN_DRIFT)}"
     if drift.only_site:
-        yield f"not in the design: {first_names([one.name for one in drift.only_site], _NAMED_IN_DRIFT)}"
+        yield f"not in the design: {first_of([one.name for one in drift.only_site], _NAMED_IN_DRIFT)}"
     for one in drift.unmatched[:_NAMED_IN_DRIFT]:
         yield f"not compared: {one.name}: {one.why}"
 

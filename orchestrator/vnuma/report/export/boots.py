@@ -8,8 +8,9 @@ from typing import Any, Self, TypeVar
 from pydantic import Field
 
 from vnuma.report.export.parts import Part
-from vnuma.report.model.model import LoadedRun, mapping
+from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Attempt, Vm
+from vnuma.words.bounded_input import mapping
 
 AnyPart = TypeVar("AnyPart", bound=Part)
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vnuma.report.model.guest import guest_of, guest_pairs
-from vnuma.report.model.model import LoadedRun, mapping
+from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.trust import plan_check
 from vnuma.store.facts import CLIENT
 from vnuma.store.rows import Outcome, Vm
+from vnuma.words.bounded_input import mapping
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import measured_on
 

@@ -11,13 +11,13 @@ from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up, plans_sentence, split_sentence
 from vnuma.domain.study.study import Design, Study
-from vnuma.domain.workloads.metric import Replicate, plural
+from vnuma.domain.workloads.metric import Replicate
 from vnuma.report.model.guest import PASSES, guest_notes, guest_of, guest_words, left_out
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, direction, named
 from vnuma.store.rows import CellState, Outcome, Vm
 from vnuma.words.percent import percent_text
-from vnuma.words.plain_text import counted, first_line, listed
+from vnuma.words.plain_text import counted, first_line, listed, plural
 from vnuma.words.provenance import measured_on
 
 _FORMS = {

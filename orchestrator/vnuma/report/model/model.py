@@ -142,11 +142,6 @@ class LoadedRun:
         }
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """A stored document; empty where there is none, or it is of another kind."""
-    return value if isinstance(value, Mapping) else {}
-
-
 def load_run(store: Store, run: str) -> LoadedRun:
     """Read a run by name, id or `latest`, and analyse it.
 

@@ -11,9 +11,9 @@ from vnuma.analysis.checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.growth import LOSS, Loss, Scaling, Unit, losses, scaling
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount
-from vnuma.domain.workloads.metric import Replicate, plural, sized
+from vnuma.domain.workloads.metric import Replicate, sized
 from vnuma.report.model.model import LoadedRun
-from vnuma.words.plain_text import filled
+from vnuma.words.plain_text import filled, plural
 
 VCPUS = "vCPUs"
 

@@ -20,9 +20,10 @@ from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT, share_of_vcpu
 from vnuma.domain.workloads.metric import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.guest import PASSES, left_out
-from vnuma.report.model.model import LoadedRun, mapping
+from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Attempt, Outcome, Vm
+from vnuma.words.bounded_input import mapping
 from vnuma.words.plain_text import capitalised, counted, filled, listed
 from vnuma.words.provenance import why_no_hardware
 from vnuma.workloads.call_volume.settings import BUSIEST, OTHER_SCHEDULERS, is_saturated

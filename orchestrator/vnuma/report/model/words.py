@@ -24,11 +24,11 @@ from vnuma.analysis.wording import (
 )
 from vnuma.domain.study.order import effort_words
 from vnuma.domain.study.study import Order
-from vnuma.domain.workloads.metric import none_valid, plural
+from vnuma.domain.workloads.metric import none_valid
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import CellState, Outcome
 from vnuma.words.percent import percent_text
-from vnuma.words.plain_text import capitalised, counted, listed
+from vnuma.words.plain_text import capitalised, counted, listed, plural
 
 ORDER_WORDS: Mapping[Order, str] = {
     "randomised": "in random order",

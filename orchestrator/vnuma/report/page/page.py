@@ -16,7 +16,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import growth_sentence, signed
 from vnuma.assets import asset
-from vnuma.domain.workloads.metric import medians, plural, sized
+from vnuma.domain.workloads.metric import medians, sized
 from vnuma.errors import writing
 from vnuma.report.charts.boot_charts import order, strips
 from vnuma.report.charts.row_plots import all_sizes, each_size, scaling_charts
@@ -44,7 +44,7 @@ from vnuma.report.tables.paper_table import size_rows
 from vnuma.report.tables.secondary import named_figures, sensitivity_table, waits_tables
 from vnuma.store.rows import Vm
 from vnuma.words.percent import percent_text
-from vnuma.words.plain_text import listed
+from vnuma.words.plain_text import listed, plural
 
 
 def filled(template: str, style: str, script: str, **values: object) -> str:

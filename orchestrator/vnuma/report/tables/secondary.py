@@ -11,12 +11,12 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.table import FigureCell, FigureRow
 from vnuma.analysis.wording import amount, limits, signed
-from vnuma.domain.workloads.metric import in_table, medians, plural
+from vnuma.domain.workloads.metric import in_table, medians
 from vnuma.report.model.executions import WaitShare
 from vnuma.report.model.grid import GridTable, as_screen
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.published.published_comparison import to_reference
-from vnuma.words.plain_text import filled
+from vnuma.words.plain_text import filled, plural
 from vnuma.words.provenance import banner
 
 

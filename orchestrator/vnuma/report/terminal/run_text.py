@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from vnuma.analysis.cells import YET_TO_RUN
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
-from vnuma.domain.workloads.metric import medians, none_valid, plural
+from vnuma.domain.workloads.metric import medians, none_valid
 from vnuma.report.model import grid, trust, words
 from vnuma.report.model.guest import guest_notes
 from vnuma.report.model.methods import boots_or_iterations
@@ -19,7 +19,7 @@ from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.secondary import figures_text, sensitivity_text
 from vnuma.store.rows import Vm
 from vnuma.words.percent import percent_text
-from vnuma.words.plain_text import counted, filled
+from vnuma.words.plain_text import counted, filled, plural
 from vnuma.words.provenance import banner
 
 WIDTH = 80

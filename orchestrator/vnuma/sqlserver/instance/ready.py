@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from vnuma.domain.study.study import Quiet
 from vnuma.domain.vm.endpoint import began_within
 from vnuma.errors import (
     AccountRefused,
@@ -39,15 +40,6 @@ _GUEST = (
 _IDLE = re.compile(r"<SystemIdle>(\d{1,3})</SystemIdle>")
 _FRESH_MS = 90_000
 """SQL Server writes one record a minute; an older one is out of date."""
-
-
-@dataclass(frozen=True)
-class QuietRule:
-    """CPU use below `cpu_percent` for `for_s` seconds in a row (0: no wait); gives up after `timeout_s`."""
-
-    cpu_percent: float
-    for_s: float
-    timeout_s: float
 
 
 @dataclass(frozen=True)
@@ -146,7 +138,7 @@ def wait_ready(
     database: str | None,
     powered_on_s: float,
     deadline_s: float,
-    quiet: QuietRule,
+    quiet: Quiet,
     clock: Clock | None = None,
 ) -> Ready:
     """Wait until the server is ready and the guest quiet.
@@ -222,7 +214,7 @@ def _gave_up(server: SqlServer, error: Exception, deadline_s: float) -> VnumaErr
     )
 
 
-def _wait_quiet(server: SqlServer, rule: QuietRule, clock: Clock) -> Quietness:
+def _wait_quiet(server: SqlServer, rule: Quiet, clock: Clock) -> Quietness:
     """Wait for a quiet guest. A guest that stays busy, or an unknown state, does not fail the boot."""
     if rule.for_s <= 0:
         return Quietness(None, "not evaluated: the study does not wait for a quiet guest (quiet.for_s: 0)")
@@ -234,7 +226,7 @@ def _wait_quiet(server: SqlServer, rule: QuietRule, clock: Clock) -> Quietness:
         return Quietness(None, f"not evaluated: {error.what}", waited_s=clock.now() - started)
 
 
-def _watch(connection: pyodbc.Connection, rule: QuietRule, clock: Clock, started: float) -> Quietness:
+def _watch(connection: pyodbc.Connection, rule: Quiet, clock: Clock, started: float) -> Quietness:
     interval = max(0.5, min(5.0, rule.for_s / 4))
     before, quiet_since = read_ticks(connection), clock.now()
     while True:
