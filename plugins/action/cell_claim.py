@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, plugin, target_of
 from vnuma.engine.actions import steps
 
 steps.prepare_workers()  # the play's parent imports this file before it forks the first worker
 
 
-class ActionModule(VnumaAction):
-    spec = argument_spec(__file__)
+def _act(task: VnumaAction, options: Options, check: bool) -> Options:
+    step = steps.plan_claim if check else steps.claim_cell
+    return step(options["run"], target_of(options))
 
-    def act(self, options: Options, *, check: bool) -> Options:
-        step = steps.plan_claim if check else steps.claim_cell
-        return step(options["run"], target_of(options))
+
+ActionModule = plugin(__file__, _act)

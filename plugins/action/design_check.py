@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, plugin, target_of
 from vnuma.engine.actions.by_hand import design_check
 
 
-class ActionModule(VnumaAction):
-    spec = argument_spec(__file__)
+def _act(task: VnumaAction, options: Options, check: bool) -> Options:
+    """Check mode does the same, since nothing is changed."""
+    return design_check(target_of(options), options)
 
-    def act(self, options: Options, *, check: bool) -> Options:
-        """Check mode does the same, since nothing is changed."""
-        return design_check(target_of(options), options)
+
+ActionModule = plugin(__file__, _act)

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec
+from vnuma.ansible.action import Options, VnumaAction, plugin
 from vnuma.engine.actions import by_hand, steps
 from vnuma.engine.cell.boot import ready_cell
 
 
-class ActionModule(VnumaAction):
-    spec = argument_spec(__file__)
+def _act(task: VnumaAction, options: Options, check: bool) -> Options:
+    if check:
+        return task.plan_step(options, steps.plan_ready, lambda *_: {"changed": False})
+    return task.take_step(options, ready_cell, by_hand.ready)
 
-    def act(self, options: Options, *, check: bool) -> Options:
-        if check:
-            return self.plan_step(options, steps.plan_ready, lambda *_: {"changed": False})
-        return self.take_step(options, ready_cell, by_hand.ready)
+
+ActionModule = plugin(__file__, _act)

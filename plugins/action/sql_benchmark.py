@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec
+from vnuma.ansible.action import Options, VnumaAction, plugin
 from vnuma.engine.actions import by_hand, steps
 
 
-class ActionModule(VnumaAction):
-    spec = argument_spec(__file__)
+def _act(task: VnumaAction, options: Options, check: bool) -> Options:
+    if check:
+        return task.plan_step(options, steps.plan_measure, lambda *_: {"changed": False, "timings": []})
+    return task.take_step(options, steps.measure, by_hand.benchmark)
 
-    def act(self, options: Options, *, check: bool) -> Options:
-        if check:
-            return self.plan_step(options, steps.plan_measure, lambda *_: {"changed": False, "timings": []})
-        return self.take_step(options, steps.measure, by_hand.benchmark)
+
+ActionModule = plugin(__file__, _act)

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, plugin, target_of
 from vnuma.engine.actions import by_hand
 
 
-class ActionModule(VnumaAction):
-    spec = argument_spec(__file__)
+def _act(task: VnumaAction, options: Options, check: bool) -> Options:
+    target = target_of(options)
+    act = by_hand.plan_dataset if check else by_hand.dataset
+    return act(target, options)
 
-    def act(self, options: Options, *, check: bool) -> Options:
-        target = target_of(options)
-        act = by_hand.plan_dataset if check else by_hand.dataset
-        return act(target, options)
+
+ActionModule = plugin(__file__, _act)

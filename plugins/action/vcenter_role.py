@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, plugin, target_of
 from vnuma.engine.access.vcenter_role import give_role
 
 
-class ActionModule(VnumaAction):
-    spec = argument_spec(__file__)
+def _act(task: VnumaAction, options: Options, check: bool) -> Options:
+    return give_role(target_of(options), options["name"], options["principal"], check=check)
 
-    def act(self, options: Options, *, check: bool) -> Options:
-        return give_role(target_of(options), options["name"], options["principal"], check=check)
+
+ActionModule = plugin(__file__, _act)

@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec
+from vnuma.ansible.action import Options, VnumaAction, plugin
 from vnuma.engine.actions import by_hand, steps
 from vnuma.engine.cell.shape import shape_cell
 
 
-class ActionModule(VnumaAction):
-    spec = argument_spec(__file__)
+def _act(task: VnumaAction, options: Options, check: bool) -> Options:
+    if check:
+        return task.plan_step(options, steps.plan_shape, by_hand.plan_topology)
+    return task.take_step(options, shape_cell, by_hand.topology)
 
-    def act(self, options: Options, *, check: bool) -> Options:
-        if check:
-            return self.plan_step(options, steps.plan_shape, by_hand.plan_topology)
-        return self.take_step(options, shape_cell, by_hand.topology)
+
+ActionModule = plugin(__file__, _act)

@@ -1,6 +1,6 @@
-"""The base class of the action plugins: options in, JSON out, errors as failures of the task.
+"""The action plugins: options in, JSON out, errors as failures of the task.
 
-A plugin implements `act`. Its options are those of its documentation stub in `plugins/modules/`, so they are
+A plugin is a function. Its options are those of its documentation stub in `plugins/modules/`, so they are
 defined once. Heavy imports are at the top of each plugin file: the play's parent process imports them once
 and every worker inherits them.
 """
@@ -47,7 +47,9 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
     """An action plugin of this collection. Works in check mode; reaches the target only through a `Shell`."""
 
     spec: ClassVar[ArgumentSpec]
-    """The plugin's options: `argument_spec(__file__)`, read on import, once for all workers."""
+    """The plugin's options, read on import, once for all workers."""
+    act: ClassVar[Act]
+    """Does the plugin's work. In check mode it must predict without changing anything."""
 
     _requires_connection = False
     _supports_async = False
@@ -59,16 +61,12 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         _, options = self.validate_argument_spec(argument_spec=self.spec)
         check = bool(self._task.check_mode)
         try:
-            result.update(plain(self.act(options, check=check)))
+            result.update(plain(type(self).act(self, options, check)))
         except VnumaError as error:
             result.update(_failure(error))
         except OSError as error:
             result.update(_failure(from_os_error(error)))
         return result
-
-    def act(self, options: Options, *, check: bool) -> Options:
-        """Do the plugin's work; `check` must predict without changing anything."""
-        raise NotImplementedError
 
     def take_step(self, options: Options, step: Step, by_hand: ByHand) -> Options:
         """Take a step of a run's attempt at a VM; without `attempt` the same by hand."""
@@ -97,6 +95,15 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
             with suppress(AnsibleError):
                 self._connection.reset()  # a shared one does not survive a boot of the guest
             raise refused(name, error.message) from error
+
+
+Act = Callable[[VnumaAction, Options, bool], Options]
+"""A task with its options, and whether it is in check mode, to its result."""
+
+
+def plugin(file: str, act: Act) -> type[VnumaAction]:
+    """The plugin of that file. Ansible finds it by the name ActionModule."""
+    return type("ActionModule", (VnumaAction,), {"spec": argument_spec(file), "act": act})
 
 
 def target_of(options: Options) -> Target:

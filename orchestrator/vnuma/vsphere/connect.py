@@ -16,7 +16,7 @@ from vnuma.domain.vm.facts import Release
 from vnuma.errors import AccountRefused, InputError, VnumaError
 from vnuma.logins import Logins
 from vnuma.vsphere.faults import SessionExpired, unexpected
-from vnuma.vsphere.session import About, Session, SharedSession, VmRef
+from vnuma.vsphere.session import About, Session, VmRef
 from vnuma.vsphere.tls import context_for
 from vnuma.vsphere.transport import Transport, api_version
 from vnuma.vsphere.vcenter import VCenter
@@ -54,7 +54,7 @@ def connect(vcenter: VCenter) -> Session:
                 transport, content, _login(vcenter, transport, content), _about(content, transport)
             )
         content, key = _shared_login(vcenter, transport, vcenter.logins)
-        return SharedSession(transport, content, key, _about(content, transport))
+        return Session(transport, content, key, _about(content, transport), is_shared=True)
     except vmodl.MethodFault as fault:
         transport.close()
         raise unexpected(fault, vcenter.address) from fault
@@ -71,7 +71,7 @@ def _joined(vcenter: VCenter, transport: Transport) -> Session:
             f"The session given for {vcenter.address} has ended, or was opened elsewhere.",
             fix="Open a session there, and give its cookie vmware_soap_session as vnuma_vcenter.session.",
         )
-    return SharedSession(transport, content, key, _about(content, transport))
+    return Session(transport, content, key, _about(content, transport), is_shared=True)
 
 
 def agreed_version(vcenter: VCenter) -> str:

@@ -60,7 +60,11 @@ class Session:
     managers as optional, but those used here are always present.
     """
 
-    def __init__(self, transport: Transport, content: Any, key: str, about: About) -> None:
+    def __init__(
+        self, transport: Transport, content: Any, key: str, about: About, *, is_shared: bool = False
+    ) -> None:
+        """`is_shared`: another process, or another session here, logs out."""
+        self.is_shared = is_shared
         self.transport = transport
         self.content = content
         self.key = key
@@ -86,9 +90,10 @@ class Session:
             self.close()
 
     def close(self) -> None:
-        """Log out and close the connections; an expired session needs no logout."""
-        with suppress(VCenterUnreachable):
-            self.content.sessionManager.Logout()
+        """Log out, unless it is shared, and close the connections; an expired session needs no logout."""
+        if not self.is_shared:
+            with suppress(VCenterUnreachable):
+                self.content.sessionManager.Logout()
         self.transport.close()
 
     def vm(self, moid: str) -> vim.VirtualMachine:
@@ -159,7 +164,7 @@ class Session:
         twin = self.transport.twin()
         try:
             content = vim.ServiceInstance("ServiceInstance", twin).RetrieveContent()
-            yield SharedSession(twin, content, self.key, self.about)
+            yield Session(twin, content, self.key, self.about, is_shared=True)
         finally:
             twin.close()
             self.transport.round_trips += twin.round_trips
@@ -193,14 +198,6 @@ class Session:
             error = self.translate(fault)
             if error:
                 raise error from fault
-
-
-class SharedSession(Session):
-    """A login shared with other processes; its owner logs out when the run ends."""
-
-    def close(self) -> None:
-        """Close the connections."""
-        self.transport.close()
 
 
 def _found(entry: Any) -> ReadObject:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import yaml
@@ -17,7 +17,7 @@ from ansible.playbook.task import Task
 from pydantic import BaseModel
 
 from tests.unit.ansible.content import ACTIONS, ROLES, ROOT, Options, stub_block
-from vnuma.ansible.action import ArgumentSpec, VnumaAction, plain, target_of
+from vnuma.ansible.action import VnumaAction, plain, target_of
 from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.errors import InputError, StoreError
 
@@ -156,14 +156,12 @@ assert not unwanted, unwanted
 def test_a_full_disk_fails_the_task_with_its_exit_code() -> None:
     """Playbooks read `error` and `exit_code`, whatever the step could not do."""
 
-    class Writes(VnumaAction):
-        spec: ClassVar[ArgumentSpec] = {}
+    def act(task: VnumaAction, options: Options, check: bool) -> Options:
+        raise OSError(errno.ENOSPC, "No space left on device", "/work/x")
 
-        def act(self, options: Options, *, check: bool) -> Options:
-            raise OSError(errno.ENOSPC, "No space left on device", "/work/x")
-
+    writes = type("Writes", (VnumaAction,), {"spec": {}, "act": act})
     connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir="/unused"))
-    action = Writes(Task(), connection, *[None] * 4)
+    action = writes(Task(), connection, *[None] * 4)
 
     failed = action.run(task_vars={})
 
