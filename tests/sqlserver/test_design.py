@@ -9,18 +9,17 @@ from vnuma.domain.vm.server import XtpDatabase
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.sqlserver.instance.rule_facts import read_design
+from vnuma.sqlserver.instance.rule_facts import read_sql
 
 
 def test_ports_and_memory_optimised_databases_are_read(
     connection: pyodbc.Connection, small_dataset: DatasetSpec
 ) -> None:
     """The port setting as the registry has it; the dataset is a database without a pool of its own."""
-    found = read_design(connection, 15)
+    found = read_sql(connection)
     assert found.tcp_ports is not None
     assert found.tcp_ports.isdigit()
     assert found.xtp_databases == (XtpDatabase(small_dataset.database, None),)
-    assert found.dop_feedback is None
     assert found.processor_groups == 1
 
 
@@ -34,7 +33,7 @@ def test_dop_feedback_is_asked_of_every_database(
     """2022 has it off unless it was turned on, 2025 on; without a database of users it is not known."""
     running = lab(vms=[vm(sql={"version": version, "use": {"log_shipped": databases}})])
     with connect(listening(running)) as connection:
-        assert read_design(connection, int(version[:2])).dop_feedback is feedback
+        assert read_sql(connection).dop_feedback is feedback
 
 
 def test_a_query_that_fails_says_why(lab: LabFactory) -> None:
@@ -43,7 +42,7 @@ def test_a_query_that_fails_says_why(lab: LabFactory) -> None:
     sql = {"version": "16.0.4085.2", "use": {"log_shipped": ["erp"]}}
     running = lab(vms=[vm(sql=sql)], without_columns=without)
     with connect(listening(running)) as connection:
-        found = read_design(connection, 16)
+        found = read_sql(connection)
     assert (found.dop_feedback, found.processor_groups) == (None, 1)
     assert found.unread.keys() == {"dop_feedback"}
     assert "207" in found.unread["dop_feedback"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
@@ -37,8 +36,7 @@ from vnuma.engine.design_check.designed_vms import (
 from vnuma.errors import EnvironmentProblem, InputError, PreflightBlocked
 from vnuma.estate.waivers import Waiver, in_design
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance.rule_facts import read_design
-from vnuma.sqlserver.instance.server import read_server, read_start, read_topology
+from vnuma.sqlserver.instance.rule_facts import read_sql
 from vnuma.words.plain_text import first_of
 
 _NAMED = 8
@@ -146,13 +144,9 @@ def sql_reader(targets: Iterable[Target]) -> ReadSql:
             return f"{vm.name} is powered off"
         try:
             with connect(sql_server(target)) as connection:
-                server, topology = read_server(connection), read_topology(connection)
-                design, using = read_design(connection, server.major), None
-                with suppress(EnvironmentProblem):  # no right to read the log: the rest counts all the same
-                    using = read_start(connection).using
+                return read_sql(connection)
         except EnvironmentProblem as error:
             return error.what
-        return SqlFacts(server, topology, using, **vars(design))
 
     return read
 

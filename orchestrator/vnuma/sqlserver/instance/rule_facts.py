@@ -1,17 +1,18 @@
-"""Facts about a SQL Server for the design rules only: ports, memory-optimised data, DOP feedback, groups."""
+"""A SQL Server for the design rules: also ports, memory-optimised data, DOP feedback and groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
-from vnuma.domain.vm.server import XtpDatabase
-from vnuma.errors import PrivilegeMissing, SqlFailed
+from vnuma.domain.vm.server import SqlFacts, XtpDatabase
+from vnuma.errors import EnvironmentProblem, PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import query
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import Maybe
 from vnuma.sqlserver.database.dataset_sql import identifier
+from vnuma.sqlserver.instance.server import read_server, read_start, read_topology
 
 # HKLM\\...\\SuperSocketNetLib\\Tcp\\IPAll; the view needs VIEW SERVER STATE, and no right to the registry.
 # https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-server-registry-transact-sql
@@ -35,22 +36,17 @@ DOP_FEEDBACK_SINCE = 16
 """SQL Server 2022."""
 
 
-@dataclass(frozen=True)
-class DesignFacts:
-    """None: this version lacks it, or `unread` has the error under the field's name."""
-
-    tcp_ports: str | None
-    xtp_databases: tuple[XtpDatabase, ...] | None
-    dop_feedback: bool | None
-    processor_groups: int | None
-    unread: Mapping[str, str]
-
-
 Read = TypeVar("Read")
 
 
-def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
-    """Read each fact independently of the others' errors. Raises SqlUnreachable."""
+def read_sql(connection: pyodbc.Connection) -> SqlFacts:
+    """Read a server, and each of what only rules need independently of the others' errors.
+
+    Raises PrivilegeMissing if the login may not read server state, SqlFailed, SqlUnreachable.
+    """
+    server, topology, licensed = read_server(connection), read_topology(connection), None
+    with suppress(EnvironmentProblem):  # no right to read the log: the rest counts all the same
+        licensed = read_start(connection).using
     unread: dict[str, str] = {}
 
     def asked(name: str, read: Callable[[pyodbc.Connection], Read | None]) -> Read | None:
@@ -60,10 +56,13 @@ def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
             unread[name] = error.what
             return None
 
-    return DesignFacts(
+    return SqlFacts(
+        server,
+        topology,
+        licensed,
         tcp_ports=asked("tcp_ports", _ports),
         xtp_databases=asked("xtp_databases", _xtp),
-        dop_feedback=asked("dop_feedback", _dop_feedback) if major >= DOP_FEEDBACK_SINCE else None,
+        dop_feedback=asked("dop_feedback", _dop_feedback) if server.major >= DOP_FEEDBACK_SINCE else None,
         processor_groups=asked("processor_groups", _groups),
         unread=unread,
     )
