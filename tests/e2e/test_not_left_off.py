@@ -11,7 +11,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, settings_now
-from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.run.progress import progress_of
 from vnuma.errors import HostNotReady, NotAtBaseline, RestoreConflict, ShutdownTimeout

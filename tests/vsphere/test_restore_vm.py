@@ -12,7 +12,7 @@ from tests.store.build import new_run
 from tests.support.site import write_inventory
 from tests.support.stores import new_store
 from tests.vsphere.support import LabFactory, Login, change, fault, vm
-from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.inventory import read_targets

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.domain.study.study import Power
+from vnuma.domain.study.study import PowerRules
 from vnuma.engine.access import locking
 from vnuma.engine.access.context import holder
 from vnuma.engine.access.locking import patience_s, vm_lock
@@ -47,7 +47,7 @@ def test_the_holder_is_the_account_that_runs_and_not_what_the_environment_says(
 @pytest.mark.parametrize("late_s", [1, 3600, 86_400])
 def test_who_waits_gives_up_no_sooner_than_a_late_shutdown_may_end(late_s: float) -> None:
     """The holder watches its guest that long after the usual time, and then boots it."""
-    rules = Power(shutdown_timeout_s=600, late_shutdown_s=late_s, tools_timeout_s=600)
+    rules = PowerRules(shutdown_timeout_s=600, late_shutdown_s=late_s, tools_timeout_s=600)
 
     assert patience_s(rules) > 600 + late_s + 600
 
@@ -55,7 +55,7 @@ def test_who_waits_gives_up_no_sooner_than_a_late_shutdown_may_end(late_s: float
 @pytest.mark.parametrize("execution_s", [60, 3600, 86_400])
 def test_who_waits_gives_up_no_sooner_than_the_longest_execution_ends(execution_s: float) -> None:
     """A program of a day is given its day, and the time to end it."""
-    assert patience_s(Power(), execution_s) > execution_s + 60
+    assert patience_s(PowerRules(), execution_s) > execution_s + 60
 
 
 HOLDS = """

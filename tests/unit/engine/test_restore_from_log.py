@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.build import new_run
 from tests.support.hosts import vm_of
-from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.places import audit_file

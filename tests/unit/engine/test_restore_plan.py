@@ -13,7 +13,7 @@ import pytest
 from tests.store.build import new_run
 from tests.support.away import session_at
 from tests.support.hosts import vm_of
-from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.target import SqlTarget, Target

@@ -288,7 +288,7 @@ class Dataset(Strict):
         return min(self.transaction_history_rows, self.sales_order_detail_rows)
 
 
-class Power(Strict):
+class PowerRules(Strict):
     """Deadlines of a power-cycle, in seconds, and what happens when the guest does not shut down."""
 
     shutdown_timeout_s: Seconds = Field(
@@ -463,7 +463,7 @@ class Study(Strict):
     design: Design = Field(default=Design(), description="Blocks, order, iterations.")
     workload: AnyWorkload = Field(default_factory=lambda: as_workload({}), description="What is measured.")
     dataset: Dataset = Field(default=Dataset(), description="The data it is timed on.")
-    power: Power = Field(default=Power(), description="Deadlines of a power-cycle.")
+    power: PowerRules = Field(default=PowerRules(), description="Deadlines of a power-cycle.")
     quiet: Quiet = Field(default=Quiet(), description="When a booted guest counts as quiet.")
     evidence: Evidence = Field(default=Evidence(), description="What else is collected from each boot.")
     limits: Limits = Field(default=Limits(), description="When to give up.")

@@ -94,7 +94,7 @@ class LinuxFacts:
 
     @property
     def provenance(self) -> str | None:
-        """What its figures are measured on, as stored (domain.provenance); None for hardware."""
+        """What its figures are measured on, as stored (`words.provenance`); None for hardware."""
         return self.simulated or (emulated_by(self.emulated) if self.emulated else None)
 
     @property

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from vnuma.domain.study.study import Power
+from vnuma.domain.study.study import PowerRules
 from vnuma.errors import StoreError, VmHeld, write_fix
 from vnuma.file_lock import lock_within
 
@@ -33,7 +33,7 @@ _MACHINES_OWN = "pid:[4026531836]"
 _NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
 
 
-def patience_s(rules: Power, execution_s: float = 0) -> float:
+def patience_s(rules: PowerRules, execution_s: float = 0) -> float:
     """How long to wait for a VM whose holder has these deadlines, so that its longest step can end.
 
     `execution_s` is the deadline of one execution of its workload.

@@ -16,8 +16,7 @@ from pydantic import BaseModel, ValidationError
 from vnuma.checks.result import CheckResult, document
 from vnuma.checks.rule import Severity
 from vnuma.domain.arm.arm import Arm, only_in_runs
-from vnuma.domain.study.study import Power as PowerRules
-from vnuma.domain.study.study import Quiet
+from vnuma.domain.study.study import PowerRules, Quiet
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter

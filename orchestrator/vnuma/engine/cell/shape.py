@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.desired_settings import desired_settings, merge_over_own, own_values
-from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import PowerRules
 from vnuma.domain.topology.prediction import Prediction, host_shape, predict
 from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with_lock_reservation
 from vnuma.domain.vm.facts import HostFacts, VmFacts

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.change import change_back, value_words
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import LEASE_PREFIX, WRITTEN_BY_ESXI, Power, Settings, Value

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.change import Edit, net, settings_after, value_words
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter

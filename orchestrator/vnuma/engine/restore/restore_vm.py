@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from vnuma.domain.study.study import Power as PowerRules
+from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.change import Change, Edit, change_back, net
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value, is_evidence

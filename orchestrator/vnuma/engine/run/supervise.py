@@ -256,7 +256,7 @@ def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[lis
         try:
             return restore_target(context, say=say)
         except LeaseLost:
-            # The process that took the VM over meanwhile, often this run's own play, may have restored it.
+            # Another process that took the VM over meanwhile may have restored it.
             with suppress(StoreError), store.read() as connection:
                 if leases.token_of(connection, row.vm_key, run.id) is None:
                     return None
