@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from vnuma.cli.main import COMMAND
+from typer.main import get_command
+
+from vnuma.cli.main import app
 from vnuma.cli.verb import COMMON
 
 
@@ -24,7 +26,8 @@ class Entry:
 
 def entries() -> Iterator[Entry]:
     """Every command in the order of `vnuma --help`; those of a group stand in its place."""
-    yield from _entries(COMMAND, _context(COMMAND, "vnuma", None))
+    root = get_command(app)
+    yield from _entries(root, _context(root, "vnuma", None))
 
 
 def _context(command: Any, name: str, parent: Any) -> Any:
@@ -55,8 +58,9 @@ def _entry(command: Any, context: Any) -> Entry:
 
 def common_options() -> tuple[tuple[str, str], ...]:
     """What every command takes."""
-    context = _context(COMMAND, "vnuma", None)
-    params = next(iter(COMMAND.commands.values())).params  # type: ignore[attr-defined]
+    root = get_command(app)
+    context = _context(root, "vnuma", None)
+    params = next(iter(root.commands.values())).params  # type: ignore[attr-defined]
     found = (one.get_help_record(context) for one in params if one.name in COMMON)
     return (*((one[0], one[1]) for one in found if one), ("-h, --help", "Show help and exit."))
 

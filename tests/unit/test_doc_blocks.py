@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.main import get_command
 
 from tests.support.cli import vnuma_here
 from tests.support.doc_blocks import ALL, ROOT, Block, is_scenario, of_kind
 from tools.manual import entries
-from vnuma.cli.main import COMMAND
+from vnuma.cli.main import app
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.notify import channels_of
@@ -29,6 +30,10 @@ LOOKUP = re.compile(r'"\{\{ lookup\(.*?\).*?\}\}"')
 """Lookups that need a missing collection or server are replaced by a reference."""
 LOGIN = {"host": "name.example", "user": "vnuma", "password": {"env": "X"}}
 ANY_VM = {"vnuma_vcenter": LOGIN, "vnuma_sql": LOGIN, "site_vcenter": "vcsa01"}
+
+
+COMMAND = get_command(app)
+"""Not the program's own, which keeps what a context says of `-h`."""
 
 
 def commands(text: str) -> Iterator[list[str]]:
