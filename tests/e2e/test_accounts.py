@@ -31,6 +31,7 @@ def wrong_password(folder: Path) -> dict[str, str]:
     return {"file": str(secret)}
 
 
+@pytest.mark.long
 def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_named(
     tmp_path: Path, lab: LabFactory
 ) -> None:

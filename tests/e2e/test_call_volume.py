@@ -32,6 +32,7 @@ def measured(steps: Steps) -> list[Sample]:
     return [stored.sample for stored in steps.samples]
 
 
+@pytest.mark.long
 def test_calls_are_counted_by_both_sides_and_proven_to_be_remote_procedure_calls(
     tmp_path: Path, lab: LabFactory
 ) -> None:

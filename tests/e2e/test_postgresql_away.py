@@ -30,6 +30,8 @@ from vnuma.store import tables
 from vnuma.store.postgresql import Patience
 from vnuma.store.rows import Outcome
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def server() -> Iterator[Cluster]:
@@ -61,7 +63,6 @@ class Away:
             self.back()
 
 
-@pytest.mark.long
 def test_connections_that_are_all_taken_cost_no_attempt(
     tmp_path: Path, lab: LabFactory, server: Cluster
 ) -> None:
@@ -100,7 +101,6 @@ def small_disk(server: Cluster) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.long
 def test_a_full_disk_ends_the_run_and_names_the_store(
     tmp_path: Path, lab: LabFactory, server: Cluster, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

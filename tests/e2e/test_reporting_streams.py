@@ -36,6 +36,9 @@ STREAMS: dict[str, Any] = {
 }
 
 
+pytestmark = pytest.mark.long
+
+
 def ports(steps: Steps) -> tuple[str | None, frozenset[int]]:
     """SQL Server's port setting, and the ports on which it listens."""
     with connect(sql_server(steps.target)) as connection:
@@ -54,7 +57,6 @@ def scans(steps: Steps) -> list[float]:
     return [(stored.sample.figures or {})[REMOTE_SCAN.name] for stored in steps.samples]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("scenario", "ratio", "alone"),
     [("shea2012", 1.05, 1.009), ("shea2012-null", 1.0, 1.0)],
@@ -96,12 +98,10 @@ def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
         pytest.param(
             {"kind": "foreign_lookups", "factor": 0.01},
             r"With placement local, 1\.00% of .* page lookups were remote; at most 0\.1% may be",
-            marks=pytest.mark.long,
         ),
         pytest.param(
             {"kind": "ports_elsewhere"},
             r"A connection to port \d+ \(local_tcp_port \d+\) has affinity to memory node 1, not 0",
-            marks=pytest.mark.long,
         ),
     ],
     ids=["pages", "lookups", "port"],

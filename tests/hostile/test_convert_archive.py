@@ -15,6 +15,8 @@ from vnuma.report.export.results import as_json
 from vnuma.report.model.model import load_run
 from vnuma.store.open import open_store
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def old(archived: tuple[Path, Files], tmp_path: Path) -> Path:

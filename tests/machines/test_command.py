@@ -145,6 +145,7 @@ def test_an_iteration_without_a_figure_has_a_reason_and_its_output(tmp_path: Pat
 
 
 @HERE
+@pytest.mark.long
 def test_a_failed_study_setup_ends_the_study_of_that_vm(tmp_path: Path) -> None:
     """No further attempt at any cell; the error has the program's last words."""
     bench = study(
@@ -191,7 +192,7 @@ def test_what_is_missing_and_a_client_that_is_the_controller_block_the_study(tmp
     assert found == [["P29"] * 2, ["P29"]]  # a file and a program; a client that is all three machines
 
 
-@pytest.mark.parametrize("shaped", [False, True])
+@pytest.mark.parametrize("shaped", [pytest.param(False, marks=pytest.mark.long), True])
 def test_check_mode_shows_the_programs(tmp_path: Path, lab: LabFactory, shaped: bool) -> None:
     """Those of the next cell, as the plan does, with and without a VM around the guest."""
     inventory = write_machines(tmp_path, lab(SHAPED))
@@ -216,7 +217,7 @@ def test_check_mode_shows_the_programs(tmp_path: Path, lab: LabFactory, shaped: 
     assert [line for line in programs if line not in played.text] == []
 
 
-@pytest.mark.parametrize("client", [None, "driver"])
+@pytest.mark.parametrize("client", [None, pytest.param("driver", marks=pytest.mark.long)])
 def test_a_program_is_kept_without_the_passwords_of_its_machines(
     tmp_path: Path, lab: LabFactory, client: str | None
 ) -> None:
@@ -235,7 +236,8 @@ def test_a_program_is_kept_without_the_passwords_of_its_machines(
     assert [(one.value, kept(one)) for one in samples()] == [(5.0, "tps = 5\n***\n")]
 
 
-@pytest.mark.parametrize("left", [[], pytest.param(["--vm-only"], marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("left", [[], ["--vm-only"]])
 def test_a_client_loads_a_guest_that_its_sql_server_shows(
     tmp_path: Path, lab: LabFactory, left: list[str]
 ) -> None:

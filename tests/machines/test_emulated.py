@@ -36,6 +36,9 @@ def asked_as(guest: Guest, *users: str) -> Answers:
     return run_on(users, guest.inventory, linux_question("/data"))
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def answers(guest: Guest) -> Answers:
     """Sudo asks both for a password, which the inventory has of the first alone."""
@@ -67,7 +70,6 @@ def others(guest: Guest) -> Answers:
     return asked_as(guest, "sudoer", "plain")
 
 
-@pytest.mark.long
 def test_sudo_may_need_no_password_or_refuse_the_user(others: Answers) -> None:
     """The first becomes root; the second is refused in a sentence."""
     assert facts_of("sudoer", others["sudoer"]).is_root
@@ -75,7 +77,6 @@ def test_sudo_may_need_no_password_or_refuse_the_user(others: Answers) -> None:
         facts_of("plain", others["plain"])
 
 
-@pytest.mark.long
 def test_the_cache_is_dropped_before_the_file_is_read_in(guest: Guest) -> None:
     """FilePages fall by the whole file and grow by it again; a read back takes from memory and moves none."""
     path = scripts.file_name("/data", SIZE)
@@ -142,7 +143,6 @@ def full_far_node(guest: Guest) -> Iterator[None]:
     guest.ask("rm /dev/shm/others")
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("full_far_node")
 def test_a_pass_whose_pages_lie_elsewhere_counts_for_nothing(guest: Guest, tmp_path: Path) -> None:
     """The kernel puts an interleaved file where there is room: said with the shares, never averaged."""

@@ -22,8 +22,17 @@ from vnuma.report.page.comparison_page import write_comparison
 from vnuma.report.page.render import write_report
 from vnuma.store.rows import RunState
 
-PAGES = ("report", "check", "comparison", "/runs/quick.3", "/what-if/?vcpus=30&edition=standard")
-MORE = ("many VMs", "/", "/compare?before=quick.1&after=quick.2", "/estate", "/audit", "/runs/none")
+PAGES = ("report", "check", "/what-if/?vcpus=30&edition=standard")
+MORE = (
+    "comparison",
+    "/runs/quick.3",
+    "many VMs",
+    "/",
+    "/compare?before=quick.1&after=quick.2",
+    "/estate",
+    "/audit",
+    "/runs/none",
+)
 SCHEMES: dict[Literal["light", "dark"], dict[str, object]] = {
     "light": {"resultTypes": ["violations"]},
     "dark": {"resultTypes": ["violations"], "runOnly": ["color-contrast"]},
