@@ -12,7 +12,7 @@ export CGO_ENABLED = 0
 export OPENBLAS_NUM_THREADS = 1
 # Set-up leaves it to Python to compile what is imported; with this variable set, every process would do so anew.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST = $(BIN)/python -m pytest --numprocesses=3 --dist=worksteal
+PYTEST = $(BIN)/python -m pytest --numprocesses=4 --dist=worksteal
 SETUP = python=$$(tools/find-python) && "$$python" -m tools.setup
 
 help:  ## this list
