@@ -28,6 +28,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return written(tmp_path_factory.mktemp("check"), 240)
 
 
+@pytest.mark.long
 def test_thousands_of_vms_open_at_once(browser: Browser, tmp_path: Path) -> None:
     """A page of the list is there as soon as the file is loaded; nothing else is requested."""
     address = written(tmp_path, 2_500)

@@ -53,7 +53,9 @@ ANSWERS: dict[str, Callable[[str], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one == "errors" else pytest.mark.long) for one in ANSWERS]
+)
 def test_a_server_that_lacks_everything_gets_an_answer_for_each_belief(name: str) -> None:
     """None is left out, most are not held, and nothing is a crash."""
     fake = tds.TdsServer()

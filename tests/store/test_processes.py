@@ -15,7 +15,13 @@ from vnuma.store import estate_checks, runs, tables
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store, open_store
 
+SQLITE_FIRST = pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
+)
+"""On PostgreSQL the claims of cells show in every gate that processes wait for each other."""
 
+
+@SQLITE_FIRST
 def test_four_processes_open_an_empty_store_at_once(url: str) -> None:
     """The migrations run once; every process ends up with the same store."""
     assert workers.together(4, workers.open_and_count, url) == [1, 1, 1, 1]
@@ -56,6 +62,7 @@ def test_60_or_300_cells_are_claimed_exactly_once_by_four_processes(
             assert [row.position for row in rows] == list(range(10 * blocks))
 
 
+@SQLITE_FIRST
 def test_processes_that_create_runs_at_once_get_different_names(store: Store, url: str) -> None:
     """Forty runs of one study name are numbered 1 to 40."""
     answers = workers.together(4, workers.create_runs, url, 10)
@@ -65,6 +72,7 @@ def test_processes_that_create_runs_at_once_get_different_names(store: Store, ur
         assert len(runs.list_runs(conn)) == 40
 
 
+@SQLITE_FIRST
 def test_controllers_that_start_one_new_study_at_once_get_a_run_each(store: Store, url: str) -> None:
     """Nobody has stored its text before: both do, and one row is kept."""
     assert sorted(workers.together(2, workers.start_study, url)) == ["quick.1", "quick.2"]
@@ -72,6 +80,7 @@ def test_controllers_that_start_one_new_study_at_once_get_a_run_each(store: Stor
         assert len(conn.execute(tables.study.select()).all()) == 1
 
 
+@SQLITE_FIRST
 def test_of_processes_that_record_the_same_facts_one_does(store: Store, url: str) -> None:
     """The others are refused as if they had come later."""
     answers = workers.together(3, workers.record_check, url)
@@ -80,6 +89,7 @@ def test_of_processes_that_record_the_same_facts_one_does(store: Store, url: str
         assert len(estate_checks.checks_of(conn)) == 1
 
 
+@SQLITE_FIRST
 def test_of_several_runs_one_gets_the_lease(store: Store, url: str) -> None:
     """Processes that take a VM at the same moment for different runs: one run wins everywhere."""
     run_ids = [new_run(store).id for _ in range(5)]

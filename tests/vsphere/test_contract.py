@@ -268,6 +268,7 @@ def test_a_clone_that_cannot_be_restored_decides_the_exit_code(
     assert contract_run().state is RunState.FAILED
 
 
+@pytest.mark.long
 def test_a_host_that_still_cleans_up_is_asked_again(
     lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +282,7 @@ def test_a_host_that_still_cleans_up_is_asked_again(
     assert {"on.key_is_kept"} <= seen_of(answers.beliefs, Verdict.HELD).keys()
 
 
+@pytest.mark.long
 def test_a_change_that_is_refused_differs(
     lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def config_of(vm: Any) -> Any:
         return None
 
 
+@pytest.mark.long
 def test_an_independent_count_agrees(session: Session, estate: Estate) -> None:
     """Counts made by asking every object for its attributes, as a script would, are the bulk read's."""
     content = session.content

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.report.build import Story, store_of, study_text
 from vnuma.report.archive.write import export_run
 from vnuma.report.model.model import load_run
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[3]
 WITHOUT = """
 import contextlib, io, json, os, sys
