@@ -37,8 +37,8 @@ def analysis(*, whole: bool) -> Iterator[Figure]:
     if whole:
         samples = MANY_VMS * 48 * 8 * MANY_ITERATIONS
         seconds, memory, *_ = _measured(vm_count=MANY_VMS, iterations=MANY_ITERATIONS, page=False)
-        yield limited(f"The same of {samples:,} samples, {MANY_VMS} VMs", seconds, 20, "s", digits=1)
-        yield limited("The same, peak resident memory", memory, 1000, "MB", digits=0)
+        yield limited(f"The same of {samples:,} samples, {MANY_VMS} VMs", seconds, 8, "s", digits=1)
+        yield limited("The same, peak resident memory", memory, 400, "MB", digits=0)
 
 
 def _measured(*, vm_count: int, iterations: int, page: bool) -> tuple[float, ...]:

@@ -69,7 +69,7 @@ def overhead(count: int) -> Iterator[Figure]:
     yield limited(
         f"Orchestration per cell, {len(cells) + 1} cells in one play",
         median(every),
-        0.5,
+        0.42,
         "s",
         peer=f"{median(every) / bare:.1f} x a bare Ansible play with as many tasks ({bare:.2f} s a round)",
         note=f"median {spread(every, unit='s')}; taken off: {taken_off}",
