@@ -73,7 +73,7 @@ def _default(option: dict[str, Any]) -> str:
     default = option["default"]
     if default in ("", {}):
         return "empty"
-    return "from the inventory" if isinstance(default, dict) else f"`{default}`"
+    return "from the inventory" if isinstance(default, dict) or "{{" in str(default) else f"`{default}`"
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import server_configuration
 from vnuma.workloads.reporting_streams.settings import REMOTE_SCAN
 
+pytestmark = pytest.mark.long
+
 STREAMS: dict[str, Any] = {
     "vcpus": 12,
     "reference": "local",
@@ -34,9 +36,6 @@ STREAMS: dict[str, Any] = {
         "queries_per_stream": 1,
     },
 }
-
-
-pytestmark = pytest.mark.long
 
 
 def ports(steps: Steps) -> tuple[str | None, frozenset[int]]:

@@ -23,6 +23,8 @@ from vnuma.store.open import open_store
 from vnuma.workloads.page_cache import scripts as scripts
 from vnuma.workloads.shell import Output, linux_question
 
+pytestmark = pytest.mark.long
+
 Answers = dict[str, Output | MachineUnreachable]
 
 SIZE = 16
@@ -34,9 +36,6 @@ def asked_as(guest: Guest, *users: str) -> Answers:
     if not has_sudo():
         pytest.skip("no sudo for the emulated guest")
     return run_on(users, guest.inventory, linux_question("/data"))
-
-
-pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

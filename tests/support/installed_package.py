@@ -15,7 +15,7 @@ from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.sqlserver.database import ownership
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import run, value
-from vnuma.workloads.interface import Reading
+from vnuma.workloads.interface import Reading, Workload
 
 
 class Settings(WorkloadSettings):
@@ -35,46 +35,35 @@ class Settings(WorkloadSettings):
         return Metric("orders", "orders/s", "higher")
 
 
-class Tellers:
-    """The workload itself."""
-
-    settings = Settings
-
-    def obstacles(self, connection, settings, dataset):
-        """None."""
-        yield from ()
-
-    def prepare(self, site):
-        """The study's own database."""
-        database = site.dataset.database
-        with connect(site.server) as connection:
-            there = ownership.require_ours(connection, database)
-            if not there:
-                ownership.create(connection, database)
-        return {"database": database, "changed": not there}
-
-    def sentinel(self, settings, dataset):
-        """None."""
-
-    @contextmanager
-    def bench(self, site):
-        """A table for this boot."""
-        with connect(site.server, site.dataset.database) as connection:
-
-            def book(size, form):
-                """Each teller takes an order, which counts as many as the branch has; a second passes."""
-                for _ in range(size):
-                    run(connection, "INSERT INTO dbo.orders (branch) VALUES (?)", site.settings.branch)
-                booked = value(connection, "SELECT COUNT(*) AS n FROM dbo.orders")
-                made, books = float(size * site.settings.branch), {"orders on the books": booked}
-                return Reading(elapsed_ms=1000.0, value=made, figures=books, rows=size)
-
-            run(connection, "CREATE TABLE dbo.orders (branch int NOT NULL)")
-            yield book
-            run(connection, "DROP TABLE dbo.orders")
+def prepare(system):
+    """The study's own database."""
+    database = system.dataset.database
+    with connect(system.server) as connection:
+        there = ownership.require_ours(connection, database)
+        if not there:
+            ownership.create(connection, database)
+    return {"database": database, "changed": not there}
 
 
-WORKLOAD = Tellers()
+@contextmanager
+def bench(system):
+    """A table for this boot."""
+    with connect(system.server, system.dataset.database) as connection:
+
+        def book(size, form):
+            """Each teller takes an order, which counts as many as the branch has; a second passes."""
+            for _ in range(size):
+                run(connection, "INSERT INTO dbo.orders (branch) VALUES (?)", system.settings.branch)
+            booked = value(connection, "SELECT COUNT(*) AS n FROM dbo.orders")
+            made, books = float(size * system.settings.branch), {"orders on the books": booked}
+            return Reading(elapsed_ms=1000.0, value=made, figures=books, rows=size)
+
+        run(connection, "CREATE TABLE dbo.orders (branch int NOT NULL)")
+        yield book
+        run(connection, "DROP TABLE dbo.orders")
+
+
+WORKLOAD = Workload(settings=Settings, prepare=prepare, bench=bench)
 '''
 
 

@@ -19,7 +19,6 @@ from tests.vsphere.support import LabFactory, saml, vcenter_of
 from vnuma.errors import (
     AccountRefused,
     CertificateRejected,
-    EnvironmentProblem,
     InputError,
     LoginRefused,
     VCenterUnreachable,
@@ -27,6 +26,7 @@ from vnuma.errors import (
 )
 from vnuma.logins import Logins
 from vnuma.vsphere.connect import Session, SessionExpired, agreed_version, connect, log_out
+from vnuma.vsphere.faults import UnexpectedFault
 from vnuma.vsphere.read import find_vm, read_vm
 
 
@@ -98,7 +98,7 @@ def test_a_fault_that_nobody_expected_leaves_the_session_in_words(lab: LabFactor
     """Callers know one tree of errors: a raw fault would end the work on other VMs too."""
     off = lab({"vms": [{"name": "sql16", "power": "off"}]})
     with (
-        pytest.raises(EnvironmentProblem),
+        pytest.raises(UnexpectedFault),
         connect(vcenter_of(off)) as opened,
     ):
         find_vm(opened, "sql16").ShutdownGuest()

@@ -246,7 +246,7 @@ def with_places(grid: Grid, boots: Iterable[Boot], place: Place, columns: int) -
     `columns`: how many were planned in each block. Positions count over the whole run, so that the remainder
     is the place even if cells are missing.
     """
-    if place == "none":
+    if place == "none" or not grid.blocks:
         return grid
     known: Mapping[tuple[int, str], int] = {
         (boot.block, boot.label): boot.position for boot in boots if boot.position is not None

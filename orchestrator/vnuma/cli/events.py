@@ -40,7 +40,7 @@ def json_lines(stream: BinaryIO) -> Listener:
 
 
 def news() -> Callable[[str, str, object], bool]:
-    """Says whether this `what` of `name` has another state than at the last call."""
+    """A function that says whether this `what` of `name` has another state than at its last call."""
     told: dict[tuple[str, str], object] = {}
 
     def is_new(what: str, name: str, state: object) -> bool:

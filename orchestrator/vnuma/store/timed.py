@@ -19,8 +19,8 @@ from vnuma.store.rows import AttemptLine, Cell, CellState, Fact, Outcome
 
 _sample, _attempt, _cell, _vm = tables.sample.c, tables.attempt.c, tables.cell.c, tables.vm.c
 
-_ATTEMPTS = 50
-"""How many are read at a time: in the order of the samples' key, which needs no sorting."""
+_ATTEMPTS = 10
+"""Attempts read at a time, in the order of the samples' key, so that nothing is sorted."""
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,13 @@ class SessionExpired(VCenterUnreachable):
     """The session expired, was ended, or vCenter restarted."""
 
 
-def unexpected(fault: Exception, address: str) -> EnvironmentProblem:
+class UnexpectedFault(EnvironmentProblem):
+    """vSphere answered with a fault that no caller expected."""
+
+
+def unexpected(fault: Exception, address: str) -> UnexpectedFault:
     """The error for a fault without a special meaning: vSphere's text, and where to look."""
-    return EnvironmentProblem(
+    return UnexpectedFault(
         f"{address} answered {describe(fault)}.",
         fix="Look at the VM's recent tasks and events in vCenter, then try again.",
     )

@@ -65,6 +65,15 @@ def test_squares_have_the_place_as_a_factor(order: str) -> None:
     assert drifted(order=order).df == drifted().df - 5
 
 
+@pytest.mark.parametrize("order", ["latin_square", "williams"])
+def test_squares_without_a_boot_have_no_verdict(order: str) -> None:
+    """As any run that was stopped before its first valid boot."""
+    study = study_of(np.full((8, 6), 1000.0), columns_of())
+    study.series.clear()
+
+    assert set(words(analysed(study, order=order)).values()) == {Label.TOO_FEW}
+
+
 def test_a_constant_added_to_each_place_changes_nothing() -> None:
     """With the factor, whatever the places add: estimates and intervals stay to the last digits."""
     rng = np.random.default_rng(2)

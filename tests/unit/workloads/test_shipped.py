@@ -13,7 +13,6 @@ from vnuma.domain.workloads.kinds import DEFAULT, settings_class, shipped
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES, InstanceChange
 from vnuma.engine.instance.sql_settings import SETTINGS
 from vnuma.workloads.cross_join.settings import CrossJoin
-from vnuma.workloads.interface import workload_named
 
 CHANGES = get_args(InstanceChange)
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,12 +37,6 @@ def test_a_workload_in_a_folder_of_another_name_is_a_sentence() -> None:
     """It says which name is looked for, and where."""
     with pytest.raises(TypeError, match=r'vnuma\.workloads\.other\.settings .*Literal\["other"\]'):
         settings_class({"CrossJoin": CrossJoin, "Literal": object()}, "other")
-
-
-@pytest.mark.parametrize("name", sorted(shipped()))
-def test_a_workload_has_a_module_that_runs_it(name: str) -> None:
-    """workload.py beside its settings.py, with WORKLOAD."""
-    assert workload_named(name).settings is shipped()[name]
 
 
 OTHERS = sorted(set(shipped()) - {DEFAULT})

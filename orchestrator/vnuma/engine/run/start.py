@@ -67,7 +67,7 @@ ClientFacts = Mapping[str, object]
 
 
 def prepare(asking: StudyRequest) -> tuple[dict[str, TargetPlan], ClientFacts | None]:
-    """Plan a run of the VMs that are worked on from here; with the client, if it has a SQL Server.
+    """Plan a run of the VMs that are worked on from here; also the driver here, if one has a SQL Server.
 
     Raises as `plan_all` and `refuse_unprepared` do.
     """

@@ -19,7 +19,7 @@ CLOCK_WORDS = {
 
 
 def read_again(work: WorkloadSettings, one: Timed) -> Series:
-    """The series with its figures read from the kept output; an iteration that has none there failed.
+    """The series with its figures read from the kept output; an iteration without one counts as failed.
 
     Not for somebody else's run: an expression of his could take for ever.
     """

@@ -163,11 +163,13 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         known = facts.facts_of_run(connection, row.id)
         waits = WaitTotals()
         executions: dict[tuple[str, str], FormExecutions] = {}
+        spent: list[Series] = []
         series: list[Series] = []
         own = study.workload.keeps_output and not any(fact.scope == runs.IMPORTED for fact in known)
         for one in timed(connection, row.id):
             waits.add(one)
             add_executions(executions, one)
+            spent.append(one.series)
             series.append(read_again(study.workload, one) if own else one.series)
     names = {vm.id: vm.name for vm in machines}
     others = set(names.values()) - set(study.vms)
@@ -192,5 +194,5 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         waits.by_form(),
         waits.by_arm(),
         tuple(executions.values()),
-        iteration_seconds(series, study.design.iterations),
+        iteration_seconds(spent, study.design.iterations),
     )
