@@ -5,12 +5,12 @@ Excludes warm-ups, failed iterations and other attempts, which `samples` reads.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import from_json
 from sqlalchemy import Connection, Select, Text, bindparam, select, type_coerce
 
 from vnuma.analysis.records import CellRecord, Series
@@ -59,7 +59,7 @@ def timed_series(conn: Connection, run_id: int, vm_id: int | None = None) -> lis
 
 def documents(texts: Iterable[str | None]) -> list[Any]:
     """Stored documents: reading them together is much faster than one by one."""
-    found: list[Any] = json.loads(f"[{','.join([text or 'null' for text in texts])}]")
+    found: list[Any] = from_json(f"[{','.join([text or 'null' for text in texts])}]")
     return found
 
 
