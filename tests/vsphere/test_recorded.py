@@ -22,7 +22,7 @@ from vnuma.domain.vm.server import windows_of_banner
 from vnuma.sqlserver.client.failures import natives, sqlstate, translate
 from vnuma.sqlserver.client.statistics_time import parse_messages, read_times
 from vnuma.vsphere.counters import counter_ids
-from vnuma.vsphere.facts import host_facts, vm_facts
+from vnuma.vsphere.facts import Place, host_facts, vm_facts
 from vnuma.vsphere.session import _found
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no recordings of real servers here")
@@ -57,8 +57,7 @@ def test_a_vm_is_read_as_its_server_answered(case: Any) -> None:
     """Shape, power, keys and disabled methods; nothing that arrived is refused."""
     found, must = _object(case), case["must"]
     values = {"config.instanceUuid": "not recorded", **found.values}
-    seen: Any = SimpleNamespace(ref=found.ref, values=values)
-    facts = vm_facts("vcenter", seen, path="/", host_name="", drs_override=None)
+    facts = vm_facts("vcenter", SimpleNamespace(ref=found.ref, values=values), Place("/", "", None))  # type: ignore[arg-type]
     settings = {
         name: value for name, value in must.items() if name.startswith(("num", "memoryMB", "coresPer"))
     }

@@ -34,6 +34,7 @@ from vnuma.vsphere.facts import (
     HOST_NEEDED_NOW,
     HOST_PATHS,
     VM_PATHS,
+    Place,
     drs_of,
     drs_overrides,
     host_as_now,
@@ -215,19 +216,16 @@ def _vms(
         host_found = objects.get(host)
         try:
             with session.understanding():
-                path, override = path_of(found, objects), overrides.get(ref)
-                name = host_found.values.get("name", "") if host_found else ""
-                if taken:
-                    facts = moved_facts(taken.facts, found, path=path, host_name=name, drs_override=override)
-                else:
-                    facts = vm_facts(
-                        session.about.uuid,
-                        found,
-                        settings.FOR_RULES,
-                        path=path,
-                        host_name=name,
-                        drs_override=override,
-                    )
+                place = Place(
+                    path_of(found, objects),
+                    host_found.values.get("name", "") if host_found else "",
+                    overrides.get(ref),
+                )
+                facts = (
+                    vm_facts(session.about.uuid, found, place, settings.FOR_RULES)
+                    if taken is None
+                    else moved_facts(taken.facts, found, place)
+                )
         except VCenterUnreachable as error:
             unseen.append(Unseen("vm", found.values["name"], error.what))
             uncounted.add(moid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyVmomi import vim
@@ -119,23 +119,24 @@ HOST_NEEDED = (*HOST_NEEDED_NOW, "hardware.cpuInfo", "hardware.systemInfo", "har
 """Without these a host cannot be judged; a disconnected one may show none of them."""
 
 
-def vm_facts(
-    vcenter_uuid: str,
-    vm: ReadObject,
-    settings: Iterable[str] = TYPED,
-    *,
-    path: str,
-    host_name: str,
-    drs_override: str | None,
-) -> VmFacts:
-    """A VM's facts, with these of its typed settings, its inventory path and its own DRS setting."""
+@dataclass(frozen=True)
+class Place:
+    """A VM's inventory path, its host's name and its own DRS setting."""
+
+    path: str
+    host_name: str
+    drs_override: str | None
+
+
+def vm_facts(vcenter_uuid: str, vm: ReadObject, place: Place, settings: Iterable[str] = TYPED) -> VmFacts:
+    """A VM's facts, with these of its typed settings."""
     values = vm.values
     host, question = values.get("runtime.host"), values.get("runtime.question")
     manager = values.get("config.managedBy")
     return VmFacts(
         moid=vm.ref._GetMoId(),
         name=values["name"],
-        path=path,
+        path=place.path,
         vcenter_uuid=vcenter_uuid,
         instance_uuid=values["config.instanceUuid"],
         bios_uuid=str(values.get("config.uuid") or ""),
@@ -144,7 +145,7 @@ def vm_facts(
         guest_full_name=values.get(GUEST_NAME, ""),
         power=Power(str(values["runtime.powerState"])),
         host_moid=host._GetMoId() if host else "",
-        host_name=host_name,
+        host_name=place.host_name,
         tools_running=values.get("guest.toolsRunningStatus") == "guestToolsRunning",
         change_version=values.get("config.changeVersion", ""),
         settings=settings_of(values, settings),
@@ -153,23 +154,21 @@ def vm_facts(
         log_directory=values["config.files"].logDirectory if "config.files" in values else None,
         disabled_methods=tuple(sorted(values.get("disabledMethod") or ())),
         has_snapshot="snapshot" in values,
-        drs_override=drs_override,
+        drs_override=place.drs_override,
         is_template=bool(values.get("config.template")),
         managed_by=str(manager.extensionKey) if manager and manager.extensionKey else "",
     )
 
 
-def moved_facts(
-    earlier: VmFacts, vm: ReadObject, *, path: str, host_name: str, drs_override: str | None
-) -> VmFacts:
+def moved_facts(earlier: VmFacts, vm: ReadObject, place: Place) -> VmFacts:
     """Earlier facts of a VM with unchanged configuration and power; guest and place are current."""
     host = vm.values.get("runtime.host")
     return replace(
         earlier,
-        path=path,
+        path=place.path,
         host_moid=host._GetMoId() if host else "",
-        host_name=host_name,
-        drs_override=drs_override,
+        host_name=place.host_name,
+        drs_override=place.drs_override,
         guest_full_name=vm.values.get(GUEST_NAME, ""),
     )
 

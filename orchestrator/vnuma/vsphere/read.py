@@ -19,6 +19,7 @@ from vnuma.vsphere.facts import (
     HOST_PATHS,
     VM_PATHS,
     VM_STATE_PATHS,
+    Place,
     drs_of,
     drs_overrides,
     host_facts,
@@ -127,9 +128,8 @@ def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, ReadObj
     host = objects.get(vm.values.get("runtime.host"))
     with session.understanding():
         override = drs_overrides(drs_of(host, objects)).get(ref)
-        name = host.values.get("name", "") if host else ""
-        path = path_of(vm, objects)
-        facts = vm_facts(session.about.uuid, vm, path=path, host_name=name, drs_override=override)
+        place = Place(path_of(vm, objects), host.values.get("name", "") if host else "", override)
+        facts = vm_facts(session.about.uuid, vm, place)
     return replace(facts, unread=tuple(sorted(vm.unread.values())))
 
 
