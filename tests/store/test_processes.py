@@ -18,7 +18,7 @@ from vnuma.store.open import Store, open_store
 SQLITE_FIRST = pytest.mark.parametrize(
     "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
 )
-"""On PostgreSQL the claims of cells show in every gate that processes wait for each other."""
+"""Claims of cells race on both in every gate; these, on PostgreSQL, in the long tests."""
 
 
 @SQLITE_FIRST

@@ -191,7 +191,7 @@ def test_an_arm_that_the_gate_keeps_open_is_told_why() -> None:
 
 
 def test_a_single_arm_that_is_open_is_held_by_no_gate() -> None:
-    """Without other arms there is no pooled error that a gate could forbid."""
+    """Without other arms no error is pooled, so the gate forbids nothing."""
     found = analysed(decided(study_of(noisy_ms(6, 2, 0.02), columns_of(["2x8"], a_a=False)), 12, until=6))
 
     (only,) = found.arms
