@@ -13,7 +13,7 @@ from tests.support.stores import new_store
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext, vm_of_run
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
@@ -72,11 +72,11 @@ class Steps:
         """The same by an inventory and a study file that are there."""
         text = file.read_text(encoding="utf-8")
         study = parse_study(text, "study")
-        targets = read_targets(inventory, study.vms)
+        targets = Inventory(inventory).targets(study.vms)
         place = home / "vnuma.db"
         there = url or (f"sqlite:///{place}" if place.exists() else None)
         store = open_store(there) if there else new_store(place)
-        asking = StudyRequest(study, text, targets, Permit(), inventory)
+        asking = StudyRequest(study, text, targets, Permit(), Inventory(inventory))
         run = create_run(store, asking, *prepare(asking))
         return cls(home, store, study, run, targets[study.vms[0]], targets)
 
@@ -91,7 +91,7 @@ class Steps:
     def work(self) -> SupervisedRun:
         """The run as `vnuma run` supervises it."""
         return SupervisedRun(
-            self.store, self.url, self.run, self.study, self.targets, self.home / "hosts.yml"
+            self.store, self.url, self.run, self.study, self.targets, Inventory(self.home / "hosts.yml")
         )
 
     @property

@@ -15,7 +15,7 @@ from tests.support.site import write_inventory
 from tests.vsphere.support import vcenter_of
 from tools.lab_learn import learn
 from tools.properties_doc import seen
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.doctor import first_contact
 from vnuma.engine.doctor.first_contact import MOST_BYTES, record_contact
 from vnuma.vsphere.connect import connect
@@ -67,7 +67,7 @@ def test_a_recording_names_nobody_and_is_kept_for_replay(lab: LabFactory, tmp_pa
 
 def test_a_vm_without_sql_server_is_recorded_too(shared_lab: LabHandle, tmp_path: Path) -> None:
     """vCenter's answers are worth having without those of a SQL Server; why they lack is recorded."""
-    target = read_targets(write_inventory(tmp_path, shared_lab), ["sql16"])["sql16"]
+    target = Inventory(write_inventory(tmp_path, shared_lab)).targets(["sql16"])["sql16"]
     file = tmp_path / "contact.yml"
 
     record_contact(target.model_copy(update={"sql": None}), file)

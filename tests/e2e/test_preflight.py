@@ -14,7 +14,7 @@ from tests.support.looking import mark_by_hand
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.role import ROLE
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.preflight import plan
 from vnuma.engine.preflight.findings import Permit
 from vnuma.vsphere.connect import Session, connect
@@ -36,7 +36,7 @@ def test_the_preflight_of_one_vm_takes_thirteen_round_trips_at_most(
     text = inventory.read_text(encoding="utf-8").replace("/DC0/vm/sql16", "sql16")
     inventory.write_text(text, encoding="utf-8")
     study = parse_study(write_study(tmp_path).read_text(encoding="utf-8"), "study")
-    target = read_targets(inventory, study.vms)["sql16"]
+    target = Inventory(inventory).targets(study.vms)["sql16"]
 
     planned = plan.plan_shape_of(study, target, Permit())
 

@@ -16,7 +16,7 @@ from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
 from vnuma.assets import asset
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import server_configuration
 
@@ -38,7 +38,7 @@ def study(folder: Path, workload: dict[str, Any] | None = None, **design: Any) -
 
 def port_setting(folder: Path, running: LabHandle) -> str | None:
     """SQL Server's TcpPort in its registry."""
-    target = read_targets(write_inventory(folder, running), ("sql16",))["sql16"]
+    target = Inventory(write_inventory(folder, running)).targets(("sql16",))["sql16"]
     with connect(sql_server(target)) as connection:
         return server_configuration.read_settings(connection).ports
 

@@ -18,7 +18,7 @@ from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.setting import Power, is_evidence
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.audit.log import audit_lines, journal_of
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.instance.sql_settings import SOFT_NUMA, Boot, read_baseline
@@ -123,7 +123,7 @@ def test_a_server_that_cannot_be_read_at_the_start_is_not_changed(tmp_path: Path
     study = Study.model_validate(
         {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ARMS, "design": DESIGN}
     )
-    target = read_targets(write_inventory(tmp_path, running), study.vms)["sql16"]
+    target = Inventory(write_inventory(tmp_path, running)).targets(study.vms)["sql16"]
     with pytest.raises(PreflightBlocked):
         read_baseline(study, target)
 

@@ -21,7 +21,7 @@ from tests.vsphere.support import vcenter_of
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, is_evidence
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.actions import by_hand
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell.boot import boot_cell, ready_cell
@@ -164,7 +164,7 @@ def test_a_server_that_a_power_cycle_proves_wrong_is_never_written_to(
     assert running.audit(PRODUCTION)["changes"] == []
     assert {event["path"] for event in running.events if event["event"] == "power_off"} == {CLONE}
 
-    corrected = read_targets(clone_with_sql_of(tmp_path, running, CLONE), ["sql16"])
+    corrected = Inventory(clone_with_sql_of(tmp_path, running, CLONE)).targets(["sql16"])
     steps = replace(steps, target=corrected["sql16"], targets=corrected)
     steps.restore()
     assert clone_now(running) == before
@@ -273,7 +273,7 @@ def test_a_dataset_by_hand_is_made_on_the_vms_own_server_only(tmp_path: Path, la
     made = {"state": "present", "database": DatasetSpec.database, "source": DatasetSpec.source, **rows}
     dropped = made | {"state": "absent"}
     right, wrong = (
-        read_targets(clone_with_sql_of(tmp_path, running, owner), ["sql16"])["sql16"]
+        Inventory(clone_with_sql_of(tmp_path, running, owner)).targets(["sql16"])["sql16"]
         for owner in (CLONE, PRODUCTION)
     )
 

@@ -15,7 +15,7 @@ from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from tests.support.site import write_inventory
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.shape import PowerSwitch
 from vnuma.engine.lease.baseline import SomebodysChange
@@ -47,7 +47,7 @@ def test_a_vm_is_restored_by_its_identity_and_not_by_its_name(tmp_path: Path, la
     steps = Steps.shaped(tmp_path / "a", running)
     elsewhere = steps.target.model_copy(update={"vm": running.vms["other"].path})
 
-    restore_after_death(steps.store, {"sql16": elsewhere}, tmp_path)
+    restore_after_death(steps.store, {"sql16": elsewhere}, Inventory(tmp_path))
 
     assert {name: settings_now(running, name) for name in ("sql16", "other")} == before
 
@@ -59,9 +59,9 @@ def test_a_vm_whose_lab_has_ended_does_not_block_the_next_lab(tmp_path: Path, la
     before.stop()
     after = lab()
     settings = settings_now(after)
-    inventory = write_inventory(tmp_path, after)
+    site = Inventory(write_inventory(tmp_path, after))
 
-    restore_after_death(steps.store, read_targets(inventory), inventory)
+    restore_after_death(steps.store, site.targets(), site)
 
     assert steps.vm.at_baseline
     assert settings_now(after) == settings
@@ -70,10 +70,10 @@ def test_a_vm_whose_lab_has_ended_does_not_block_the_next_lab(tmp_path: Path, la
 def test_a_vm_of_another_vcenter_is_kept_on_the_list(tmp_path: Path, lab: LabFactory) -> None:
     """Not every VM of another vCenter is one of a lab that has ended: this one has no successor."""
     steps = Steps.shaped(tmp_path / "a", lab())
-    inventory = write_inventory(tmp_path, lab(vms=[{"name": "other"}]))
+    site = Inventory(write_inventory(tmp_path, lab(vms=[{"name": "other"}])))
 
     with pytest.raises(NotAtBaseline):
-        restore_after_death(steps.store, {"sql16": read_targets(inventory)["other"]}, inventory)
+        restore_after_death(steps.store, {"sql16": site.targets()["other"]}, site)
 
     assert not steps.vm.at_baseline
 

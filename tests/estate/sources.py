@@ -24,7 +24,7 @@ from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Value
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.design_check import estates
 from vnuma.engine.design_check.check import CheckRequest, sql_reader, study_subjects, subject_of
 from vnuma.engine.design_check.designed_vms import DESIGNS, on_hosts
@@ -66,7 +66,7 @@ class Source:
 def read_sources(folder: Path, lab: LabHandle) -> list[Source]:
     """Every source, from this lab and from files in this folder."""
     site = write_inventory(folder, lab)
-    (whole,) = estates.read_all(site)
+    (whole,) = estates.read_all(Inventory(site))
     saved = folder / "estate.json"
     snapshot.save([whole], saved)
     (loaded,) = snapshot.load(saved)
@@ -93,8 +93,8 @@ def read_sources(folder: Path, lab: LabHandle) -> list[Source]:
 
 def _live(site: Path, whole: Estate) -> Source:
     """A vCenter; with what a check of one VM reads besides; with SQL Server, esxtop's screen and a study."""
-    (one,) = estates.read_some(site, ["sql16"])
-    with_sql = _first(one, CheckRequest(sql=sql_reader(read_targets(site).values())))
+    (one,) = estates.read_some(Inventory(site), ["sql16"])
+    with_sql = _first(one, CheckRequest(sql=sql_reader(Inventory(site).targets().values())))
     study = Study.model_validate(
         {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ["1x16", "4x4"]}
     )

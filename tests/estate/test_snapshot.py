@@ -12,6 +12,7 @@ from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.domain.vm.estate import Estate
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.design_check import estates
 from vnuma.errors import InputError
 from vnuma.estate import snapshot
@@ -42,7 +43,7 @@ def test_only_a_snapshot_is_overwritten(estate: Estate, tmp_path: Path) -> None:
     snapshot.refuse_other_file(file)
     snapshot.refuse_other_file(tmp_path / "new.json")
     with pytest.raises(InputError):
-        estates.save(tmp_path / "no inventory is read", study)
+        estates.save(Inventory(tmp_path / "no inventory is read"), study)
     assert study.read_text(encoding="utf-8") == "name: first\n"
 
 

@@ -15,6 +15,7 @@ from tests.machines.on_guest import LOOK, kept, study_text
 from tests.support.cli import vnuma
 from tests.support.emulated import Guest, has_sudo
 from vnuma.engine.access.guest_shell import facts_of, run_on
+from vnuma.engine.access.inventory import Inventory
 from vnuma.errors import MachineUnreachable, PreflightBlocked
 from vnuma.logs import guest_tools
 from vnuma.report.model.guest import readers_words
@@ -35,7 +36,7 @@ def asked_as(guest: Guest, *users: str) -> Answers:
     """The guest's description for each of these users, in one play."""
     if not has_sudo():
         pytest.skip("no sudo for the emulated guest")
-    return run_on(users, guest.inventory, linux_question("/data"))
+    return run_on(users, Inventory(guest.inventory), linux_question("/data"))
 
 
 @pytest.fixture(scope="module")

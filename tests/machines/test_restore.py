@@ -24,6 +24,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.linux import linux_facts
 from vnuma.engine.access.context import VmContext, vm_of_run
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import UNSHAPED, Target
 from vnuma.engine.actions import steps
 from vnuma.engine.audit.log import Journal, audit_lines
@@ -204,7 +205,7 @@ def test_a_client_is_reached_by_the_inventory_that_a_restore_is_given(
         "client: driver, figure: {name: tps, unit: 1/s, better: higher, regex: '(x)'}}}",
         "study",
     )
-    context = context_in_store(machine.store, leased.run, leased.vm, new, Target(name="box"))
+    context = context_in_store(machine.store, leased.run, leased.vm, Inventory(new), Target(name="box"))
 
     assert reached(replace(context, study=study).workload_shell()) == ("driver", new)
 
@@ -412,7 +413,7 @@ def test_a_machine_whose_store_is_lost_is_reported_by_its_audit_log(machine: Mac
         machine.write("numa_balancing", "0")
     log = tmp_path / "store.audit.jsonl"
 
-    wanted = RestoreRequest(inventory=tmp_path, log=log)
+    wanted = RestoreRequest(inventory=Inventory(tmp_path), log=log)
 
     (shown,) = show_leftovers(machine.store, wanted)
     report = restore_leftovers(machine.store, wanted)
@@ -461,11 +462,11 @@ def test_a_machine_is_restored_by_the_inventory_that_is_used_now(
 ) -> None:
     """A site's inventory is another one than the controller's, which the run names."""
     new, targets = tmp_path / "new.yml", {"box": Target(name="box")}
-    work = SupervisedRun(machine.store, "", machine.leased.run, machine.study, targets, new)
+    work = SupervisedRun(machine.store, "", machine.leased.run, machine.study, targets, Inventory(new))
 
     if after_death:
         with pytest.raises(NotAtBaseline, match=r"new\.yml"):
-            restore_after_death(machine.store, targets, new)
+            restore_after_death(machine.store, targets, Inventory(new))
     else:
         _, (problem,) = restore_vms(work)
         assert "new.yml" in str(problem)

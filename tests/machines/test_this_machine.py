@@ -62,6 +62,22 @@ def test_a_plan_says_what_is_left_out_and_a_page_tells_a_change_board(tmp_path: 
         assert "interleaved is left out: " in " ".join(" ".join(lines).split())
 
 
+@ROOT
+def test_a_start_reads_the_inventory_once(tmp_path: Path) -> None:
+    """A script that counts its runs: targets, channels and the questions to the guest share one reading."""
+    study, script, readings = tmp_path / "here.yml", tmp_path / "hosts", tmp_path / "readings"
+    study.write_text(STUDY.format(folder=tmp_path).replace("localhost", "here"), encoding="utf-8")
+    host = {"ansible_connection": "local", "vnuma_notify": [{"command": ["true"]}]}
+    given = json.dumps({"_meta": {"hostvars": {"here": host}}, "all": {"hosts": ["here"]}})
+    script.write_text(f"#!/bin/sh\necho >> '{readings}'\necho '{given}'\n", encoding="utf-8")
+    script.chmod(0o755)
+
+    created = vnuma("run", study, "-i", script, "--create-only")
+
+    assert created.code == 0, created.text
+    assert readings.read_text(encoding="utf-8") == "\n"
+
+
 def test_a_study_that_shapes_nothing_refuses_a_vm(tmp_path: Path) -> None:
     """A VM's guest can be measured as it is, as a host without a vCenter: that is said."""
     study, inventory = tmp_path / "here.yml", tmp_path / "hosts.yml"

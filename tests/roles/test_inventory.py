@@ -13,7 +13,7 @@ from tests.support.playbook import play, play_roles
 from tests.support.site import write_inventory
 from vnuma import lab as vnuma_lab
 from vnuma.assets import asset
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 
 
@@ -22,7 +22,7 @@ def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> No
     state = vnuma_lab.up()
     try:
         file = asset("inventories/lab/lab.vnuma.yml")
-        targets = read_targets(file)
+        targets = Inventory(file).targets()
         ended = play_roles(tmp_path, file, {"vm_power": {}}, "-vvvv")
         password = state.password_file.read_text(encoding="utf-8").strip()
     finally:
@@ -39,7 +39,7 @@ def test_the_running_lab_s_machines_are_hosts_of_their_own(lab_binary: Path) -> 
     """Reached by SSH with a key, as what no vCenter knows; `lab up` says where, and what is next."""
     assert vnuma("lab", "up", "closson2009").code == 0
     try:
-        targets = read_targets(asset("inventories/lab/lab.vnuma.yml"), ["xeon5500"])
+        targets = Inventory(asset("inventories/lab/lab.vnuma.yml")).targets(["xeon5500"])
     finally:
         vnuma_lab.down()
 
@@ -58,4 +58,4 @@ def test_an_inventory_may_be_read_again(tmp_path: Path, lab: LabFactory) -> None
     """A command that looks up one VM after the other gets no warning from Ansible (here: an error)."""
     inventory = write_inventory(tmp_path, lab())
 
-    assert read_targets(inventory) == read_targets(inventory, ["sql16"])
+    assert Inventory(inventory).targets() == Inventory(inventory).targets(["sql16"])

@@ -12,7 +12,7 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.playbook import play_roles
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.secrets import Private, resolve_all
 from vnuma.engine.run.supervise import play_study
@@ -65,10 +65,10 @@ def test_the_runner_s_artifacts_hold_no_password(
     )
     created = vnuma("run", write_study(tmp_path), "-i", inventory, "--create-only")
     assert created.code == 0, created.text
-    targets = read_targets(inventory, ("sql16",))
+    targets = Inventory(inventory).targets(("sql16",))
     (tmp_path / "private").mkdir(mode=0o700)
     store = f"sqlite:///{next(vnuma_home.glob('*.db'))}"
-    hosts = write_play_inventory(tmp_path / "private", inventory, targets)
+    hosts = write_play_inventory(tmp_path / "private", Inventory(inventory), targets)
     known = Private(
         store,
         str(vnuma_home),

@@ -21,7 +21,7 @@ from tests.support.doc_blocks import ALL, ROOT, Block, is_scenario, of_kind
 from tools.manual import entries
 from vnuma.cli.main import app
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.notify import channels_of
 from vnuma.estate import waivers
 
@@ -136,8 +136,8 @@ def read_hosts(inventory: dict[str, Any], file: Path) -> None:
     (file.parent / "group_vars").mkdir()
     (file.parent / "group_vars" / "all.yml").write_text(yaml.safe_dump(ANY_VM), encoding="utf-8")
     names = list(hosts_of(inventory))
-    assert set(read_targets(file, names)) == set(names)
-    channels_of(file, names)
+    assert set(Inventory(file).targets(names)) == set(names)
+    channels_of(Inventory(file), names)
 
 
 def hosts_of(inventory: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from vnuma.contract.vcenter import NOTHING, Clone, ask_vcenter
 from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.places import store_url
 from vnuma.errors import InputError, Interrupted, NotAtBaseline, PreflightBlocked, VmHeld
 from vnuma.store import attempts, runs
@@ -90,8 +90,8 @@ def agree(vm: VmFacts, scenario: str | None) -> None:
 def ask(folder: Path, lab: LabHandle, **options: Any) -> Any:
     """What the lab's vCenter answers through its first VM."""
     inventory = write_inventory(folder, lab)
-    target = read_targets(inventory, ["sql16"])["sql16"]
-    return ask_vcenter(target, inventory, consent=agree, **options)
+    target = Inventory(inventory).targets(["sql16"])["sql16"]
+    return ask_vcenter(target, Inventory(inventory), consent=agree, **options)
 
 
 @pytest.mark.parametrize("power", ["on", pytest.param("off", marks=pytest.mark.long)])
@@ -137,7 +137,9 @@ def test_a_vm_that_may_not_be_changed_is_only_read(
     path.write_text(json.dumps(document), encoding="utf-8")
     version = now(shared_lab).change_version
 
-    answers = ask_vcenter(read_targets(path, ["sql16"])["sql16"], path, consent=refuse, **options)
+    answers = ask_vcenter(
+        Inventory(path).targets(["sql16"])["sql16"], Inventory(path), consent=refuse, **options
+    )
 
     unasked = seen_of(answers.beliefs, Verdict.NOT_EVALUABLE)
     assert {one.id for one in CHANGING} <= set(unasked)
@@ -175,7 +177,7 @@ def test_only_the_vm_that_was_consented_to_is_changed(
     tagged = [{"category": "env", "name": "test", "vms": ["sql16"]}]
     running = lab(boot=QUICK, vms=[{"name": "sql16"}, {"name": "other"}], tags=tagged)
     path = write_inventory(tmp_path, running)
-    target = read_targets(path, ["sql16"])["sql16"]
+    target = Inventory(path).targets(["sql16"])["sql16"]
     target = target.model_copy(update={"require_tag": "env:test"})
 
     def consent(vm: VmFacts, scenario: str | None) -> None:
@@ -186,7 +188,7 @@ def test_only_the_vm_that_was_consented_to_is_changed(
         else:
             untag(running, vm.moid)
 
-    answers = ask_vcenter(target, path, consent=consent)
+    answers = ask_vcenter(target, Inventory(path), consent=consent)
 
     refusal = InputError if meanwhile == "renamed" else PreflightBlocked
     assert isinstance(answers.cut_short, refusal)
@@ -333,9 +335,9 @@ def test_an_account_that_may_do_little_gets_an_answer_for_each_belief(
     """What it may not see is not evaluable; nothing is a crash, and nothing differs that does not."""
     running = lab(boot=QUICK, accounts=[{"user": "limited", **account}])
     inventory = write_inventory(tmp_path, running, user="limited")
-    target = read_targets(inventory, ["sql16"])["sql16"]
+    target = Inventory(inventory).targets(["sql16"])["sql16"]
 
-    answers = ask_vcenter(target, inventory, consent=refuse, read_only=True)
+    answers = ask_vcenter(target, Inventory(inventory), consent=refuse, read_only=True)
 
     assert len(answers.beliefs) == len(ALL)
     assert seen_of(answers.beliefs, Verdict.DIFFERS) == {}

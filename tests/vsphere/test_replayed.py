@@ -20,7 +20,7 @@ from vnuma import logins
 from vnuma.contract.suite import SEEN_FOR_REAL, Verdict
 from vnuma.contract.vcenter import ask_vcenter
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 
 STUDY = "name: replayed\nvms: [sql16]\nvcpus: 2\narms: [1x2, 2x1]\nreference: 1x2\n"
 
@@ -142,8 +142,8 @@ ROOMS = ("vm", "word", "guest", "host", "cluster")
 
 def _judged(site: Site, rooms: tuple[str, ...] = ROOMS) -> tuple[set[str], dict[str, str]]:
     """The beliefs on VM, guest and host that are held, and what was seen of those that differ."""
-    target = read_targets(site.inventory, ["sql16"])["sql16"]
-    found = ask_vcenter(target, site.inventory, consent=_refuse, read_only=True).beliefs
+    target = Inventory(site.inventory).targets(["sql16"])["sql16"]
+    found = ask_vcenter(target, Inventory(site.inventory), consent=_refuse, read_only=True).beliefs
     ours = ("server.counters", "server.privileges_exist")
     found = tuple(one for one in found if one.id.partition(".")[0] in rooms or one.id in ours)
     held = {one.id for one in found if one.verdict is Verdict.HELD}

@@ -15,7 +15,7 @@ from tests.vsphere.support import LabFactory, Login, change, fault, vm
 from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.audit.log import Journal
 from vnuma.engine.instance.sql_settings import SOFT_NUMA
 from vnuma.engine.restore.restore_vm import Choice, Restored, Source, facts_now, restore_vm
@@ -39,7 +39,7 @@ class Left:
         self.session, self.folder = session, folder
         self.ref: VmRef = find_vm(session, "sql16")
         self.before = read_vm(session, self.ref)
-        (self.target,) = read_targets(inventory, ["sql16"]).values()
+        (self.target,) = Inventory(inventory).targets(["sql16"]).values()
         self.journal = Journal(store := new_store(folder / "vnuma.db"), "", "sql16", new_run(store))
 
     @property

@@ -19,7 +19,7 @@ from tests.hostile.mutate import changed, mutated, with_other_bytes
 from tests.hostile.studies import WELL
 from tools.fuzz.tried import tried
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.secrets import Secret, resolve
 from vnuma.engine.audit.log import read_audit_file
 from vnuma.engine.design_check.check import CheckRequest, run_check
@@ -149,7 +149,7 @@ def audit(dice: random.Random, folder: Path) -> str:
 def site(dice: random.Random, folder: Path) -> str:
     """A site's inventory, in YAML; every variable of its VMs is read."""
     with redirect_stderr(StringIO()):  # what Ansible warns of
-        return _read(folder / "hosts.yml", mutated(_SITE, dice), read_targets)
+        return _read(folder / "hosts.yml", mutated(_SITE, dice), lambda file: Inventory(file).targets())
 
 
 _SITE = """

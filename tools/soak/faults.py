@@ -23,7 +23,7 @@ from tools.soak.points import Strike
 from tools.soak.watch import signalled
 from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.lease.supervision import SILENT_AFTER
 from vnuma.errors import VnumaError
 from vnuma.lab import faults
@@ -253,7 +253,7 @@ def dropped(run: FaultTarget) -> bool:
     """The run is killed, and the study's database dropped. Struck if a VM had one."""
     _end(run)
     found = False
-    for target in read_targets(run.ground.home / "hosts.yml").values():
+    for target in Inventory(run.ground.home / "hosts.yml").targets().values():
         with suppress(VnumaError), connect(sql_server(target)) as connection:
             found = drop(connection, Dataset().database) or found
     return found

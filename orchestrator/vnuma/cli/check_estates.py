@@ -18,7 +18,7 @@ from vnuma.cli.evidence import read_text
 from vnuma.cli.options import find_inventory, opened_store, read_study
 from vnuma.cli.screen import echo, say
 from vnuma.domain.vm.estate import Estate
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.design_check import estates as live
 from vnuma.engine.design_check.against_design import drift
 from vnuma.engine.design_check.against_design import read_designs as read_intended
@@ -114,10 +114,10 @@ def _recorded(result: CheckResult, store: str | None) -> CheckResult:
     return compare(result, before) if before else result
 
 
-def _live(site: Path, asked: CheckRequest, given: CheckOptions) -> tuple[Sequence[Estate], CheckRequest]:
+def _live(site: Inventory, asked: CheckRequest, given: CheckOptions) -> tuple[Sequence[Estate], CheckRequest]:
     """The estates of running vCenters, and the SQL Servers to log in to if requested."""
     if given.sql:
-        asked = replace(asked, sql=sql_reader(read_targets(site).values()))
+        asked = replace(asked, sql=sql_reader(site.targets().values()))
     wanted = [given.vm] if given.vm else asked.study.vms if asked.study else None
     if wanted is not None:
         return live.read_some(site, wanted), asked
@@ -157,7 +157,7 @@ _NAMED = 10
 
 
 @contextmanager
-def notifying(site: Path | None) -> Iterator[Tell]:
+def notifying(site: Inventory | None) -> Iterator[Tell]:
     """Send notifications about the check inside, as the inventory `site` says; None: none.
 
     A failed notification is only shown. Raises InputError for an invalid vnuma_notify.
@@ -166,7 +166,7 @@ def notifying(site: Path | None) -> Iterator[Tell]:
         yield lambda _result: None
         return
 
-    notifier = Notifier(*ready_channels(site, read_targets(site)))
+    notifier = Notifier(*ready_channels(site, site.targets()))
     try:
         yield lambda result: _tell(notifier, result)
     except VnumaError as error:

@@ -41,10 +41,9 @@ def vm_names() -> list[str]:
     """Names of the inventory's VMs and machines."""
     from vnuma.cli.options import find_inventory
     from vnuma.cli.screen import MANNER
-    from vnuma.engine.access.inventory import read_variables
 
     MANNER.quiet = True
-    return sorted(read_variables(find_inventory(None)))
+    return sorted(find_inventory(None).hosts)
 
 
 def study_files(incomplete: str) -> list[str]:

@@ -105,19 +105,17 @@ def _require_pytest() -> None:
 def _ask_sql(name: str, inventory: Path | None, permit: Permit) -> Answers:
     from vnuma.contract.sql import ask_sql
     from vnuma.engine.access.connections import sql_server
-    from vnuma.engine.access.inventory import read_targets
 
-    target = read_targets(inventory_of(inventory, [name]), [name])[name]
+    target = inventory_of(inventory, [name]).targets([name])[name]
     permit.require_of(target)
     return ask_sql(sql_server(target))
 
 
 def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool, yes: bool) -> Answers:
     from vnuma.contract.vcenter import ask_vcenter
-    from vnuma.engine.access.inventory import read_targets
 
     where = inventory_of(inventory, [name])
-    target = read_targets(where, [name])[name]
+    target = where.targets([name])[name]
 
     def consent(vm: VmFacts, simulated: str | None) -> None:
         if not yes:

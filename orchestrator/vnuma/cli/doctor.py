@@ -49,11 +49,11 @@ def doctor(
     Examples: vnuma doctor; vnuma doctor sql16 -i inventory; vnuma doctor sql16 --record contact.yml;
     vnuma doctor localhost; vnuma doctor --notify; vnuma doctor --site site-b
     """
-    from vnuma.engine.access.inventory import of_site, read_targets
+    from vnuma.engine.access.inventory import of_site
     from vnuma.engine.doctor.diagnose import diagnose, diagnose_notify
 
     where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
-    targets = read_targets(where, vms) if vms else of_site(read_targets(where), site)
+    targets = where.targets(vms) if vms else of_site(where.targets(), site)
     if site and not targets:
         raise InputError(
             f"No VM is at {site} in {where}.", fix=f"Give each VM of that site vnuma_node: {site}"

@@ -19,6 +19,7 @@ from vnuma.words.plain_text import escaped
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
+    from vnuma.engine.access.inventory import Inventory
     from vnuma.engine.access.target import Target
     from vnuma.engine.preflight.findings import Permit
     from vnuma.store.open import Store
@@ -152,35 +153,33 @@ def read_study(path: Path) -> tuple[Study, str]:
     return parse_study(text, str(path)), text
 
 
-def inventory_of(given: Path | None, names: Iterable[str]) -> Path:
+def inventory_of(given: Path | None, names: Iterable[str]) -> Inventory:
     """The inventory that contains these names; this machine alone needs none."""
-    from vnuma.engine.access.inventory import LOCAL
+    from vnuma.engine.access.inventory import LOCAL, Inventory
 
     if given is None and set(names) == {LOCAL}:
-        return assets.asset("inventories/localhost/hosts.yml")
+        return Inventory(assets.asset("inventories/localhost/hosts.yml"))
     return find_inventory(given)
 
 
-def find_inventory(given: Path | None) -> Path:
+def find_inventory(given: Path | None) -> Inventory:
     """The inventory to use: the given one, VNUMA_INVENTORY, ./inventory, or the running lab's."""
     from vnuma import lab
+    from vnuma.engine.access.inventory import Inventory
 
-    if given:
-        return given
-    if os.environ.get("VNUMA_INVENTORY"):
-        return Path(os.environ["VNUMA_INVENTORY"])
-    if Path("inventory").exists():
-        return Path("inventory")
+    stated = given or os.environ.get("VNUMA_INVENTORY") or (Path("inventory").exists() and "inventory")
+    if stated:
+        return Inventory(Path(stated))
     if lab.status():
         note("inventory: the running lab")
-        return assets.asset("inventories/lab/lab.vnuma.yml")
+        return Inventory(assets.asset("inventories/lab/lab.vnuma.yml"))
     raise InputError(
         "No inventory found: ./inventory does not exist, and no lab is running.",
         fix="vnuma init writes one for your vCenter; vnuma lab up starts the lab.",
     )
 
 
-def reached_by(inventory: Path, targets: Mapping[str, Target]) -> str:
+def reached_by(inventory: Inventory, targets: Mapping[str, Target]) -> str:
     """The inventory, and the vCenters or ESXi hosts through which its targets are reached."""
     servers = (target.vcenter for target in targets.values() if target.vcenter)
     hosts = dict.fromkeys(

@@ -48,7 +48,7 @@ def plan(
     """
     from vnuma.cli.design_lines import in_all
     from vnuma.cli.plan_text import called, document_of, plan_text
-    from vnuma.engine.access.inventory import of_site, study_targets
+    from vnuma.engine.access.inventory import of_site
     from vnuma.engine.notify import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
     from vnuma.engine.preflight.plan import plan_all
@@ -56,7 +56,7 @@ def plan(
     permit = allowed.permit()
     parsed, text = read_study(study)
     where = inventory_of(inventory, parsed.vms)
-    targets = study_targets(where, parsed)
+    targets = where.study_targets(parsed)
     channels = channels_of(where, targets)
     planned = plan_all(parsed, of_site(targets, site), permit, where)
     plans = list(planned.values())

@@ -72,7 +72,7 @@ def restore(
     if theirs and baseline:
         raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
-    where = find_inventory(inventory) if from_audit else inventory
+    where = find_inventory(inventory) if inventory or from_audit else None
     told = sys.stdout if dry_run else sys.stderr
     wanted = RestoreRequest(
         vms or [], run, where, choice, lambda text: say(text, told), site, from_audit, vm_only

@@ -16,7 +16,7 @@ from vnuma.cli.progress import watching
 from vnuma.cli.screen import can_ask, echo, note, require_yes, say
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.context import open_run
-from vnuma.engine.access.inventory import of_site, study_targets
+from vnuma.engine.access.inventory import Inventory, of_site
 from vnuma.engine.access.places import store_url
 from vnuma.engine.audit.log import note_of_run
 from vnuma.engine.lease.hours import refuse_if_closed
@@ -222,7 +222,7 @@ def _asking(path: Path, inventory: Path | None, permit: Permit) -> StudyRequest:
         raise UsageError(f"{path} is a run, not a study file.", fix=f"vnuma run --resume {path}")
     study, text = read_study(path)
     where = inventory_of(inventory, study.vms)
-    return StudyRequest(study, text, study_targets(where, study), permit, where)
+    return StudyRequest(study, text, where.study_targets(study), permit, where)
 
 
 def _show_unfinished(store: Store, asking: StudyRequest) -> None:
@@ -252,7 +252,7 @@ def resume(
         note(f"Next      vnuma results {row.name}    vnuma report {row.name}")
         return
     where = _stored_inventory(inventory, row, parsed)
-    targets = study_targets(where, parsed)
+    targets = where.study_targets(parsed)
     channels = ready_channels(where, targets)
     refuse_if_closed(parsed, datetime.now(UTC))
     refuse_moved(opened, row, targets)
@@ -274,7 +274,7 @@ def work_at(site: str, name: str, inventory: Path | None, url: str | None, follo
     opened, row, parsed = open_run(name, url)
     part = part_at_site(opened, row, site)
     where = _stored_inventory(inventory, row, parsed)
-    targets = study_targets(where, parsed)
+    targets = where.study_targets(parsed)
     own = of_site(targets, site)
     refuse_if_closed(parsed, datetime.now(UTC))
     for words in restore_after_death(opened, own, where, site):
@@ -289,11 +289,12 @@ def work_at(site: str, name: str, inventory: Path | None, url: str | None, follo
         settle_if_last(opened, part)
 
 
-def _stored_inventory(given: Path | None, row: Run, study: Study) -> Path:
+def _stored_inventory(given: Path | None, row: Run, study: Study) -> Inventory:
     """The inventory given now, else the run's own."""
-    return given or (Path(row.inventory) if row.inventory else inventory_of(None, study.vms))
+    stored = given or (Path(row.inventory) if row.inventory else None)
+    return Inventory(stored) if stored else inventory_of(None, study.vms)
 
 
-def _show_created(name: str, inventory: Path) -> None:
+def _show_created(name: str, inventory: Inventory) -> None:
     echo(name)
     say(f"Next      ansible-playbook -i {inventory} vnuma.vnuma.study -e vnuma_run={name}", sys.stderr)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.context import VmContext, vm_of_run
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import journal_of
@@ -65,7 +65,12 @@ Consent = Callable[[VmFacts, str | None], None]
 
 
 def ask_vcenter(
-    target: Target, inventory: Path, *, consent: Consent, read_only: bool = False, say: Say = lambda _: None
+    target: Target,
+    inventory: Inventory,
+    *,
+    consent: Consent,
+    read_only: bool = False,
+    say: Say = lambda _: None,
 ) -> Answers:
     """Ask a VM's vCenter; what changes the VM, only of a test clone.
 
@@ -326,7 +331,7 @@ class Clone(AskedVm):
 
 
 def ask_clone(
-    target: Target, vm: VmFacts, inventory: Path, simulated: str | None, judged: list[Judged], say: Say
+    target: Target, vm: VmFacts, inventory: Inventory, simulated: str | None, judged: list[Judged], say: Say
 ) -> tuple[str, Exception | None]:
     """Take this VM, ask what needs a change, and always restore the VM: what is left on it, as a sentence,
     and what ended it early.
@@ -397,13 +402,17 @@ def _study_text(target: Target, vm: VmFacts) -> str:
 
 
 def _create(
-    store: Store, target: Target, vm: VmFacts, text: str, inventory: Path, simulated: str | None
+    store: Store, target: Target, vm: VmFacts, text: str, inventory: Inventory, simulated: str | None
 ) -> Run:
     study = parse_study(text, "contract")
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, text)
         run = runs.create_run(
-            connection, saved, seed=study.design.seed, simulated=simulated, inventory=str(inventory.resolve())
+            connection,
+            saved,
+            seed=study.design.seed,
+            simulated=simulated,
+            inventory=str(inventory.path.resolve()),
         )
         facts.add_run_facts(connection, run.id, runs.CONTRACT, {"measures": "nothing"})
         row = leases.add_vm(

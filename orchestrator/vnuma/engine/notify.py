@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPMessage
-from pathlib import Path
 from threading import Thread
 from typing import IO, Any, Literal, get_args
 from urllib.error import HTTPError, URLError
@@ -27,7 +26,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from vnuma import __version__
-from vnuma.engine.access.inventory import read_variables
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.secrets import Secret, resolve
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 from vnuma.words.plain_text import escaped
@@ -123,13 +122,12 @@ def shown_url(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}{port}/..." if parts.hostname else "(an invalid URL)"
 
 
-def channels_of(inventory: Path, names: Iterable[str]) -> tuple[Channel, ...]:
+def channels_of(inventory: Inventory, names: Iterable[str]) -> tuple[Channel, ...]:
     """The distinct channels of these hosts. Raises InputError with what is wrong with one."""
-    hosts = read_variables(inventory)
     found: dict[str, Channel] = {}
     for name in names:
         try:
-            given = hosts[name].get(VARIABLE) if name in hosts else None
+            given = inventory.hosts[name].get(VARIABLE) if name in inventory.hosts else None
             own = TypeAdapter(tuple[Channel, ...]).validate_python(given or ())
         except ValidationError as error:
             where = f"{inventory}: host {name}: {VARIABLE}"
@@ -140,7 +138,7 @@ def channels_of(inventory: Path, names: Iterable[str]) -> tuple[Channel, ...]:
     return tuple(found.values())
 
 
-def ready_channels(inventory: Path, names: Iterable[str]) -> tuple[tuple[Ready, ...], tuple[str, ...]]:
+def ready_channels(inventory: Inventory, names: Iterable[str]) -> tuple[tuple[Ready, ...], tuple[str, ...]]:
     """The channels with their addresses, and a sentence for each without. Raises as `channels_of`."""
     ready: dict[str, Ready] = {}
     lacking = []

@@ -11,6 +11,7 @@ import pytest
 
 from vnuma.domain.study.study import Quiet
 from vnuma.engine.access.guest_shell import linux_facts_of
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.cell.boot import wait_quiet
 from vnuma.errors import PreflightBlocked
 from vnuma.workloads.page_cache.settings import PageCache
@@ -72,4 +73,4 @@ def test_a_windows_machine_is_refused(tmp_path: Path, variables: dict[str, str])
     inventory.write_text(json.dumps({"all": {"hosts": {"sql16": variables}}}), "utf-8")
 
     with pytest.raises(PreflightBlocked):
-        linux_facts_of(["sql16"], inventory, PageCache(name="page_cache"))
+        linux_facts_of(["sql16"], Inventory(inventory), PageCache(name="page_cache"))

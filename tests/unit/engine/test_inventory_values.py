@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import vnuma
-from vnuma.engine.access.inventory import read_targets, read_variables
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.secrets import Secret, resolve, resolve_all
 from vnuma.engine.access.target import Target
@@ -34,7 +34,7 @@ def write(folder: Path, hosts: Mapping[str, Any], **variables: Any) -> Path:
 def one(folder: Path, vcenter: Mapping[str, Any] | None = None, **variables: Any) -> Target:
     """The target of one host, with these fields of vnuma_vcenter."""
     host = {"vnuma_vcenter": VCENTER | dict(vcenter or {}), "vnuma_sql": SQL}
-    return read_targets(write(folder, {"sql16": host}, **variables))["sql16"]
+    return Inventory(write(folder, {"sql16": host}, **variables)).targets()["sql16"]
 
 
 def failed(folder: Path, **vcenter: Any) -> VnumaError:
@@ -67,7 +67,7 @@ def test_a_variable_that_nobody_asks_for_may_fail(tmp_path: Path) -> None:
 
     inventory = write(tmp_path, {"sql16": good, "other": bad})
 
-    assert read_targets(inventory, ["sql16"])["sql16"].hypervisor.host == "vc"
+    assert Inventory(inventory).targets(["sql16"])["sql16"].hypervisor.host == "vc"
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ def vaulted(tmp_path: Path) -> Path:
 SHOW = """
 import sys
 from pathlib import Path
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.secrets import resolve
-for name, target in read_targets(Path(sys.argv[1]), sys.argv[2:] or None).items():
+for name, target in Inventory(Path(sys.argv[1])).targets(sys.argv[2:] or None).items():
     print(name, resolve(target.hypervisor.secret), resolve(target.server.password))
 """
 
@@ -265,7 +265,7 @@ def test_constructed_variables_and_groups_count(tmp_path: Path) -> None:
     composed["compose"] |= {"vnuma_vcenter": json.dumps(VCENTER)}
     (folder / "z_constructed.yml").write_text(json.dumps(composed), encoding="utf-8")
 
-    assert read_targets(folder)["sql16"].vm == "clone7"
+    assert Inventory(folder).targets()["sql16"].vm == "clone7"
 
 
 def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
@@ -287,19 +287,19 @@ def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
     )
     monkeypatch.setenv("OF_A_TEST", "here")
     monkeypatch.setenv("SQL", "sql-s3cret")
-    targets = read_targets(inventory)
+    targets = Inventory(inventory).targets()
     folder = tmp_path / "private"
     folder.mkdir()
 
-    path = write_play_inventory(folder, inventory, targets, ["linux"])
+    path = write_play_inventory(folder, Inventory(inventory), targets, ["linux"])
     monkeypatch.delenv("OF_A_TEST")
 
-    again = read_targets(path)["sql16"]
+    again = Inventory(path).targets()["sql16"]
     assert again.model_dump() == targets["sql16"].model_dump()
     assert again.hypervisor.secret.name in resolve_all(
         secret for target in targets.values() for secret in target.secrets
     )
-    linux = read_variables(path)["linux"]
+    linux = Inventory(path).hosts["linux"]
     assert [linux[name] for name in ("ansible_host", "ansible_password", "ansible_port")] == [
         "here",
         "a{{b",
@@ -354,7 +354,7 @@ def test_an_inventory_that_cannot_be_read_is_one_sentence(
     path.write_text(text, encoding="utf-8")
 
     with pytest.raises(InputError) as caught:
-        read_variables(path)
+        _ = Inventory(path).hosts
 
     assert [part for part in (str(path), said) if part not in caught.value.what] == []
     assert capfd.readouterr().err.count("\n") < 3
@@ -366,7 +366,7 @@ def test_the_labs_inventory_without_a_lab_names_the_command_that_starts_one(tmp_
     path.write_text("plugin: vnuma.vnuma.lab\n", encoding="utf-8")
 
     with pytest.raises(EnvironmentProblem) as caught:
-        read_variables(path)
+        _ = Inventory(path).hosts
 
     assert caught.value.fix == "vnuma lab up"
 

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.support.cli import on_terminal, vnuma, vnuma_here
-from vnuma.engine.access.inventory import read_targets, require_client
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.new_inventory import Answers, sql_address, vcenter_address, write_inventory
 from vnuma.errors import InputError
 
@@ -69,14 +69,14 @@ def test_each_answer_has_its_own_field(tmp_path: Path) -> None:
 def test_a_linux_guest_and_a_client_are_there_to_be_uncommented(tmp_path: Path) -> None:
     """The guest is a VM of the same vCenter, without SQL Server; the client is none."""
     path = write_inventory(tmp_path, Answers("vc1", "u", "", "sql16", "sql16", "vnuma", False))
-    assert {*read_targets(path)} == {"sql16"}
+    assert {*Inventory(path).targets()} == {"sql16"}
     path.write_text(path.read_text("utf-8").replace("\n#  ", "\n  "), encoding="utf-8")
 
-    targets = read_targets(path)
+    targets = Inventory(path).targets()
 
     assert {*targets} == {"sql16", "linux16"}
     assert (targets["linux16"].hypervisor.host, targets["linux16"].sql) == ("vc1", None)
-    require_client(path, "loadgen")
+    Inventory(path).require_client("loadgen")
 
 
 def test_at_the_prompts_a_bad_answer_is_asked_for_again(tmp_path: Path) -> None:

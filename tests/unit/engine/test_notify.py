@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.sqlserver.authority import Authority
 from tests.support.told import web_server
 from vnuma.engine import notify as notify_module
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.doctor.diagnose import diagnose_notify
 from vnuma.engine.notify import (
     Channel,
@@ -246,7 +247,7 @@ def inventory(folder: Path, ways: object, **variables: Any) -> Path:
 def test_what_is_wrong_with_a_way_is_said_by_its_place(tmp_path: Path, way: object, says: str) -> None:
     """Before anything starts; a secret in the open is refused and not repeated."""
     with pytest.raises(InputError) as raised:
-        channels_of(inventory(tmp_path, [way]), ["a"])
+        channels_of(Inventory(inventory(tmp_path, [way])), ["a"])
 
     said = str(raised.value)
     assert [says in said, "host a: vnuma_notify.0" in said, "s3cr3t" in said] == [True, True, False]
@@ -255,7 +256,7 @@ def test_what_is_wrong_with_a_way_is_said_by_its_place(tmp_path: Path, way: obje
 def test_hosts_with_the_same_way_are_told_of_once(tmp_path: Path) -> None:
     """By a lookup too, whose result is a secret of each host."""
     hook = {"webhook": {"url": "https://{{ own }}.example{{ lookup('env', 'HOME') }}"}}
-    ready, lacking = ready_channels(inventory(tmp_path, [hook]), ["a", "b"])
+    ready, lacking = ready_channels(Inventory(inventory(tmp_path, [hook])), ["a", "b"])
 
     assert [one.name for one in ready] == ["webhook https://x.example/..."]
     assert lacking == ()
@@ -266,9 +267,9 @@ def test_the_doctor_sends_a_test_where_it_is_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "events"
     where = inventory(tmp_path, [{"command": ["tee", str(file)]}, by_webhook().model_dump(exclude_none=True)])
 
-    shown = list(diagnose_notify(where, ["a", "b"], send=False))
+    shown = list(diagnose_notify(Inventory(where), ["a", "b"], send=False))
     assert not file.exists()
-    sent = list(diagnose_notify(where, ["a", "b"], send=True))
+    sent = list(diagnose_notify(Inventory(where), ["a", "b"], send=True))
 
     assert [item.state for item in shown] == [item.state for item in sent] == ["FAIL", "ok"]
     assert json.loads(file.read_text(encoding="utf-8"))["event"] == "test"

@@ -18,6 +18,7 @@ from tests.store.build import new_vm
 from tests.support.stores import new_store
 from vnuma.domain.study.study import AllowedHours
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.run import oversight
@@ -46,7 +47,7 @@ class Seen(Oversight):
         study = parse_study(study_text(vms="sql-a"), "study").model_copy(update={"allowed_hours": hours})
         claim_supervision(store, run)
         targets = {"sql-a": Target(name="sql-a")}
-        work = SupervisedRun(store, "sqlite:///none", run, study, targets, folder / "hosts.yml")
+        work = SupervisedRun(store, "sqlite:///none", run, study, targets, Inventory(folder / "hosts.yml"))
         super().__init__(work, self.shown.append, StopRequests())
 
     @property

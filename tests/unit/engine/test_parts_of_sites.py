@@ -13,6 +13,7 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from tests.support.away import target_away
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 from vnuma.engine.preflight.findings import Permit
 from vnuma.engine.run.progress import progress_of
@@ -300,7 +301,7 @@ def test_a_sites_vms_are_planned_once(
         new_vm(store, run, key="vc-b/1", name="sql-b", node=SITE)
     text = study_text(vms="sql-b")
     targets = {"sql-b": target_away("sql-b", node)}
-    asking = StudyRequest(parse_study(text, "s"), text, targets, Permit(), tmp_path / "hosts.yml")
+    asking = StudyRequest(parse_study(text, "s"), text, targets, Permit(), Inventory(tmp_path / "hosts.yml"))
 
     with pytest.raises(VnumaError) if raised else nullcontext():
         add_site(store, part(store, run), asking)

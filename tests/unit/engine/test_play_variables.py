@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 from vnuma.engine.access.guest_shell import run_on
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.play_input import write_extra_variables
 
 ODD = ["sql16", 'a "b" \\ c', "größe", "😀", "line\u2028end", "{{ 1 + 1 }}", "{% raw %}", "x: [y]"]
@@ -38,7 +39,7 @@ def test_a_host_name_does_not_run(tmp_path: Path) -> None:
     inventory = tmp_path / "hosts.yml"
     local = {"ansible_connection": "local", "ansible_become": False}
     inventory.write_text(json.dumps({"all": {"hosts": {name: {}, "well": local}}}), encoding="utf-8")
-    answers = run_on([name, "well"], inventory, "echo here")
+    answers = run_on([name, "well"], Inventory(inventory), "echo here")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the runner leaves its own
 
     assert not marker.exists()

@@ -20,6 +20,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.context import VmContext
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import SqlTarget, Target
 from vnuma.engine.audit.log import PROGRAM, audit_lines
 from vnuma.engine.cell.boot import PROOF
@@ -288,7 +289,7 @@ def test_a_mark_that_cannot_be_read_is_a_problem(
     host = variables() | ({"vnuma_node": node} if node else {})
     inventory.write_text(json.dumps({"all": {"hosts": {"sql16": host}}}), encoding="utf-8")
 
-    report = restore_leftovers(store, RestoreRequest(inventory=inventory))
+    report = restore_leftovers(store, RestoreRequest(inventory=Inventory(inventory)))
 
     assert [type(problem) for problem in report.problems] == problems
 

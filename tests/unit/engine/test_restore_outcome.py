@@ -12,6 +12,7 @@ from tests.report.build import study_text
 from tests.store.build import Leased, new_run, new_vm
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 from vnuma.engine.restore import restore
 from vnuma.engine.restore import restore_leftovers as leftovers
@@ -226,7 +227,9 @@ def test_a_new_run_restores_what_a_dead_one_left_of_its_vms(
             runs.touch_supervisor(connection, dead, pid=1, host="elsewhere")
     monkeypatch.setattr(leftovers, "restore_dead", lambda context: Restored(context.vm.name, 1, 1))
 
-    said = restore_after_death(store, {name: Target(name=name) for name in names}, Path("hosts"), site)
+    said = restore_after_death(
+        store, {name: Target(name=name) for name in names}, Inventory(Path("hosts")), site
+    )
 
     assert len(said) == len(restored)
     assert all(name in words for name, words in zip(restored, said, strict=True))
@@ -245,7 +248,7 @@ def test_every_vm_is_tried_before_one_keeps_a_new_run_from_starting(
     monkeypatch.setattr(leftovers, "restore_dead", fails)
 
     with pytest.raises(NotAtBaseline) as told:
-        restore_after_death(store, {name: Target(name=name) for name in "ab"}, Path("hosts"))
+        restore_after_death(store, {name: Target(name=name) for name in "ab"}, Inventory(Path("hosts")))
 
     assert tried == ["a", "b"]
     assert all(f"{name} is away." in told.value.what for name in "ab")

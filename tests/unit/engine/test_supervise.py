@@ -14,6 +14,7 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.restore.restore_vm import Restored
@@ -56,7 +57,9 @@ class Site:
         """What is supervised."""
         targets = {name: Target(name=name, vm=name, vcenter=None, sql=None) for name in self.leased}
         study = parse_study(study_text(vms="sql-a, sql-b"), "study.yml")
-        return SupervisedRun(self.store, "sqlite:///none", self.run, study, targets, Path("hosts.yml"))
+        return SupervisedRun(
+            self.store, "sqlite:///none", self.run, study, targets, Inventory(Path("hosts.yml"))
+        )
 
     def launch(
         self, _over: Oversight, going: Mapping[str, Target], tokens: dict[str, int], turns: int

@@ -15,6 +15,7 @@ from tests.support.hosts import vm_of
 from tests.support.studies import plan_of, study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import SqlTarget, Target
 from vnuma.engine.audit.log import Journal, audit_lines
 from vnuma.engine.lease.baseline import (
@@ -123,7 +124,9 @@ SQL = SqlTarget.model_validate({"host": "h", "kerberos": True, "driver": "freetd
 
 def asking(targets: dict[str, Target] | None = None) -> StudyRequest:
     """A study of sql16 with two arms."""
-    return StudyRequest(study(), study_text(), targets or HERE, Permit(ticket="CHG1"), Path("hosts.yml"))
+    return StudyRequest(
+        study(), study_text(), targets or HERE, Permit(ticket="CHG1"), Inventory(Path("hosts.yml"))
+    )
 
 
 def found(id_: str) -> Finding:

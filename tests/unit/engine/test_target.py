@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.access.inventory import read_targets, stored_target, study_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target, refuse_unknown, target_from
+from vnuma.engine.notify import channels_of
 from vnuma.engine.preflight.preflight import unencrypted_connection, unused_login
-from vnuma.errors import InputError
+from vnuma.errors import EnvironmentProblem, InputError
 
 ROOT = Path(__file__).parents[3]
 VCENTER = {"host": "vcenter", "user": "u", "password": {"env": "VC"}}
@@ -112,9 +113,22 @@ def test_an_unknown_variable_is_refused_but_does_not_prevent_a_restore(
     inventory.write_text(json.dumps(hosts), encoding="utf-8")
 
     with pytest.raises(InputError) as refused:
-        read_targets(inventory, ["sql16"])
+        Inventory(inventory).targets(["sql16"])
     assert re.findall(r"Did you mean (\w+)", refused.value.what) == meant
-    assert stored_target(inventory, "vcenter/1", "sql16").name == "sql16"
+    assert Inventory(inventory).stored_target("vcenter/1", "sql16").name == "sql16"
+
+
+def test_a_channel_that_cannot_be_resolved_prevents_no_restore(tmp_path: Path) -> None:
+    """The one reading gives both, but a lookup that fails counts only for those who ask for the channels."""
+    path = tmp_path / "hosts.yml"
+    host = {**_GIVEN, "vnuma_notify": "{{ lookup('file', '/nowhere') }}"}
+    path.write_text(json.dumps({"all": {"hosts": {"sql16": host}}}), encoding="utf-8")
+    inventory = Inventory(path)
+
+    with pytest.raises(EnvironmentProblem):
+        channels_of(inventory, ["sql16"])
+
+    assert inventory.stored_target("vcenter/1", "sql16").vcenter
 
 
 def test_every_variable_of_the_playbooks_is_known() -> None:
@@ -158,10 +172,10 @@ def test_a_target_that_lacks_a_part_which_the_study_needs_is_refused(
     parsed = parse_study(f"name: a\nvm: box\n{study}", "study")
 
     if lacks is None:
-        assert set(study_targets(inventory, parsed)) == {"box"}
+        assert set(Inventory(inventory).study_targets(parsed)) == {"box"}
     else:
         with pytest.raises(InputError, match=f"box .*{lacks}"):
-            study_targets(inventory, parsed)
+            Inventory(inventory).study_targets(parsed)
 
 
 @pytest.mark.parametrize(("workload", "may_go_without"), [("page_cache", True), ("cross_join", False)])
@@ -174,6 +188,6 @@ def test_only_a_guest_used_by_its_shell_is_sent_away_from_vcenter(
     study = f"name: a\nvm: box\n{AS_IT_IS.replace('page_cache', workload)}"
 
     with pytest.raises(InputError) as refused:
-        study_targets(inventory, parse_study(study, "study"))
+        Inventory(inventory).study_targets(parse_study(study, "study"))
 
     assert ("vnuma_vcenter" in str(refused.value.fix)) == may_go_without

@@ -16,6 +16,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.guest_shell import run_at
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.secrets import Private
@@ -52,7 +53,7 @@ class VmContext:
     made: list[Edit] = field(default_factory=list)
     task_shell: Shell | None = None
     """The guest's shell by the connection of a play's task."""
-    reached_by: Path | None = None
+    reached_by: Inventory | None = None
     """The inventory that a restore uses in place of the play's and the run's."""
     vm_only: bool = False
     """Whether a restore leaves what programs of the study made: their machine may be gone."""
@@ -75,12 +76,12 @@ class VmContext:
         return vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s, say=say)
 
     @property
-    def inventory(self) -> Path:
+    def inventory(self) -> Inventory:
         """The given inventory, or else this play's, or else the run's."""
         if self.reached_by:
             return self.reached_by
         private = Private.read()
-        return Path((private.inventory if private else self.run.inventory) or "inventory")
+        return Inventory(Path((private.inventory if private else self.run.inventory) or "inventory"))
 
     def shell(self) -> Shell:
         """The guest's shell, as root; outside a play, each script is a play of its own."""

@@ -14,7 +14,7 @@ from typing import Any
 from vnuma.assets import asset
 from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.domain.workloads.settings import WorkloadSettings
-from vnuma.engine.access.inventory import read_variables
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.play_input import clean_environment, write_extra_variables, write_play_inventory
 from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable, PreflightBlocked
 from vnuma.workloads.shell import LONGEST_S as LONGEST_S
@@ -51,7 +51,7 @@ _NO_SSH = "Unable to execute ssh command line on a controller"
 
 
 def run_on(
-    names: Sequence[str], inventory: Path, script: str, within_s: float = LONGEST_S
+    names: Sequence[str], inventory: Inventory, script: str, within_s: float = LONGEST_S
 ) -> dict[str, Output | MachineUnreachable]:
     """Run one script as root on machines in parallel: each one's output, or why it could not be reached."""
     import ansible_runner  # noqa: PLC0415 - half a second that only a study of machines pays
@@ -106,11 +106,12 @@ def refuse_windows(name: str, variables: Mapping[str, object]) -> None:
         )
 
 
-def linux_facts_of(names: Collection[str], inventory: Path, work: WorkloadSettings) -> dict[str, LinuxFacts]:
+def linux_facts_of(
+    names: Collection[str], inventory: Inventory, work: WorkloadSettings
+) -> dict[str, LinuxFacts]:
     """Ask every machine once what that workload needs to know. Raises as `refuse_windows` and `facts_of`."""
-    variables = read_variables(inventory)
     for name in names:
-        refuse_windows(name, variables.get(name, {}))
+        refuse_windows(name, inventory.hosts.get(name, {}))
     question = linux_question(getattr(work, "folder", "/var/tmp"), work.looks_at())
     answers = run_on(list(names), inventory, question) if names else {}
     return {name: facts_of(name, answer) for name, answer in answers.items()}
@@ -153,7 +154,7 @@ def answering(shell: Shell, within_s: float, heed: Callable[[], None] = lambda: 
             return shell
 
 
-def run_at(name: str, inventory: Path, script: str, within_s: float = LONGEST_S) -> Output:
+def run_at(name: str, inventory: Inventory, script: str, within_s: float = LONGEST_S) -> Output:
     """Run a script as root on one machine, as a play of its own. Raises MachineUnreachable."""
     said = run_on([name], inventory, script, within_s)[name]
     if isinstance(said, MachineUnreachable):

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from vnuma.workloads.client import HERE, Client
 
 if TYPE_CHECKING:
     from ansible.errors import AnsibleError
-    from ansible.inventory.host import Host
     from ansible.inventory.manager import InventoryManager
     from ansible.vars.manager import VariableManager
 
@@ -29,87 +28,115 @@ LOCAL = "localhost"
 """Ansible's implicit host: the machine it runs on, without an entry in any inventory."""
 
 
-def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, Target]:
-    """The inventory's targets by name; without `names`, all that have vnuma_vcenter.
+class Inventory:
+    """An Ansible inventory, read once: when something of it is first asked for. Its text is its path.
 
-    Raises InputError when the inventory cannot be read, or a name is not in it.
+    Everything raises InputError or EnvironmentProblem for an inventory that cannot be read.
     """
-    hosts = read_variables(inventory)
-    if names is None:
-        names = [name for name, variables in hosts.items() if "vnuma_vcenter" in variables]
-    targets = {}
-    for name in names:
-        targets[name] = _target_in(hosts, inventory, name)
-        refuse_unknown(name, hosts.get(name, {}), str(inventory))
-    return targets
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
-def _target_in(hosts: Mapping[str, HostVariables], inventory: Path, name: str) -> Target:
-    _require_host(
-        {LOCAL, *hosts},
-        name,
-        f"{inventory} has no host named {name} (it has: {', '.join(sorted(hosts)) or 'none'}).",
-        "Add it there, or choose another inventory: --inventory PATH",
-    )
-    return target_from(name, hosts.get(name, {}), str(inventory))
+    def __str__(self) -> str:
+        return str(self.path)
 
+    @cached_property
+    def _read(self) -> tuple[InventoryManager, VariableManager]:
+        return _read(self.path)
 
-def _require_host(known: Collection[str], name: str, what: str, fix: str) -> None:
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        raise InputError(what, fix=f"Did you mean {close[0]}?" if close else fix)
-
-
-def study_targets(inventory: Path, study: Study) -> dict[str, Target]:
-    """The targets of a study. Raises InputError for one that lacks a part which the study needs."""
-    targets, uses_sql = read_targets(inventory, study.vms), "sql_server" in study.workload.needs
-    as_it_is = " To measure the guest as it is, name an inventory host without vnuma_vcenter."
-    for target in targets.values():
-        if study.shapes:
-            _ = target.hypervisor
-        elif target.vcenter:
-            raise InputError(
-                f"{target.name} is a VM in a vCenter, but no arm of the study shapes it (topology: keep).",
-                fix=f"Give each arm a topology.{'' if uses_sql else as_it_is}",
+    @cached_property
+    def hosts(self) -> Mapping[str, HostVariables]:
+        """Every host's variables, each templated whenever it is asked for."""
+        manager, variables = self._read
+        return {
+            host.name: HostVariables(
+                self.path, host.name, variables._loader, partial(variables.get_vars, host=host)
             )
-        if uses_sql:
-            _ = target.hypervisor, target.server
-    return targets
+            for host in manager.get_hosts()
+        }
+
+    def targets(self, names: Iterable[str] | None = None) -> dict[str, Target]:
+        """The targets by name; without `names`, all that have vnuma_vcenter.
+
+        Raises InputError for a name that the inventory lacks.
+        """
+        if names is None:
+            names = [name for name, variables in self.hosts.items() if "vnuma_vcenter" in variables]
+        targets = {}
+        for name in names:
+            targets[name] = self._target(name)
+            refuse_unknown(name, self.hosts.get(name, {}), str(self))
+        return targets
+
+    def _target(self, name: str) -> Target:
+        self._require(
+            {LOCAL, *self.hosts},
+            name,
+            f"{self} has no host named {name} (it has: {', '.join(sorted(self.hosts)) or 'none'}).",
+            "Add it there, or choose another inventory: --inventory PATH",
+        )
+        return target_from(name, self.hosts.get(name, {}), str(self))
+
+    @staticmethod
+    def _require(known: Collection[str], name: str, what: str, fix: str) -> None:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            raise InputError(what, fix=f"Did you mean {close[0]}?" if close else fix)
+
+    def study_targets(self, study: Study) -> dict[str, Target]:
+        """The targets of a study. Raises InputError for one that lacks a part which the study needs."""
+        targets, uses_sql = self.targets(study.vms), "sql_server" in study.workload.needs
+        as_it_is = " To measure the guest as it is, name an inventory host without vnuma_vcenter."
+        for target in targets.values():
+            if study.shapes:
+                _ = target.hypervisor
+            elif target.vcenter:
+                raise InputError(
+                    f"{target.name} is a VM in a vCenter, but no arm of the study shapes it "
+                    "(topology: keep).",
+                    fix=f"Give each arm a topology.{'' if uses_sql else as_it_is}",
+                )
+            if uses_sql:
+                _ = target.hypervisor, target.server
+        return targets
+
+    def stored_target(self, key: str, name: str) -> Target:
+        """The target that a store's row identifies; one that nothing shapes needs no entry.
+
+        Raises InputError. An unknown variable is not refused: it must not prevent a restore.
+        """
+        return self._target(name) if is_shaped(key) else Target(name=name)
+
+    def connections(self, names: Collection[str]) -> dict[str, dict[str, object]]:
+        """Ansible's connection variables by host; unknown hosts are left out."""
+        of_ansible = {*self._read[1].get_vars(), "ansible_facts", "ansible_local"}
+        return {
+            name: {key: host[key] for key in host if key.startswith("ansible_") and key not in of_ansible}
+            for name, host in self.hosts.items()
+            if name in names
+        }
+
+    def client(self, name: str | None) -> Client:
+        """The host of that name; this machine for None, or for `localhost` without an entry.
+
+        Raises InputError for an unknown host, or one that Ansible reaches neither locally nor by SSH.
+        """
+        if name is None or (name == LOCAL and name not in self.hosts):
+            return HERE
+        self.require_client(name)
+        return client_from(name, self.hosts[name])
+
+    def require_client(self, name: str) -> None:
+        """Raise InputError for a `workload.client` that the inventory does not have."""
+        fix = "Add it with ansible_host, without vnuma_vcenter."
+        if name == LOCAL:
+            fix = "Name another machine: localhost is the one that vnuma runs on (P29)."
+        self._require(self.hosts, name, f"{self} has no host {name}; workload.client names it.", fix)
 
 
 def of_site(targets: Mapping[str, Target], site: str | None) -> dict[str, Target]:
     """The targets of this site; None: those that name none, which the controller reaches."""
     return {name: target for name, target in targets.items() if target.node == site}
-
-
-def stored_target(inventory: Path, key: str, name: str) -> Target:
-    """The target that a store's row identifies; one that nothing shapes needs no entry. Raises InputError.
-
-    An unknown variable is not refused: it must not prevent a restore.
-    """
-    return _target_in(read_variables(inventory), inventory, name) if is_shaped(key) else Target(name=name)
-
-
-def read_variables(inventory: Path) -> dict[str, HostVariables]:
-    """The variables of every host. Raises InputError or EnvironmentProblem for an unreadable inventory."""
-    manager, variables = _read(inventory)
-    return {host.name: _variables_of(inventory, variables, host) for host in manager.get_hosts()}
-
-
-def _variables_of(inventory: Path, variables: VariableManager, host: Host) -> HostVariables:
-    return HostVariables(inventory, host.name, variables._loader, partial(variables.get_vars, host=host))
-
-
-def connection_variables(inventory: Path, names: Collection[str]) -> dict[str, dict[str, object]]:
-    """Ansible's connection variables by host; unknown hosts are left out. Raises as reading them does."""
-    manager, variables = _read(inventory)
-    of_ansible = {*variables.get_vars(), "ansible_facts", "ansible_local"}
-    known = {host.name: _variables_of(inventory, variables, host) for host in manager.get_hosts()}
-    return {
-        name: {key: host[key] for key in host if key.startswith("ansible_") and key not in of_ansible}
-        for name, host in known.items()
-        if name in names
-    }
 
 
 def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
@@ -184,27 +211,6 @@ def _find_collections() -> None:
 
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
 """No terminal, no prompts; gives up when the machine does not answer."""
-
-
-def client_named(inventory: Path, name: str | None) -> Client:
-    """The host of that name in the inventory; this machine for None, or for `localhost` without an entry.
-
-    Raises InputError for an unknown host, or one that Ansible reaches neither locally nor by SSH.
-    """
-    hosts = read_variables(inventory) if name else {}
-    if name is None or (name == LOCAL and name not in hosts):
-        return HERE
-    require_client(inventory, name)
-    return client_from(name, hosts[name])
-
-
-def require_client(inventory: Path, name: str) -> None:
-    """Raise InputError for a `workload.client` that the inventory does not have."""
-    what = f"{inventory} has no host {name}; workload.client names it."
-    fix = "Add it with ansible_host, without vnuma_vcenter."
-    if name == LOCAL:
-        fix = "Name another machine: localhost is the one that vnuma runs on (P29)."
-    _require_host(read_variables(inventory), name, what, fix)
 
 
 def client_from(name: str, variables: Mapping[str, object]) -> Client:

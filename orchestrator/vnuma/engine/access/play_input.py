@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vnuma.engine.access.inventory import connection_variables
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, conceal, write_private
 from vnuma.engine.access.target import Target
 from vnuma.words.plain_text import data_in_yaml
 
 
 def write_play_inventory(
-    folder: Path, inventory: Path, targets: Mapping[str, Target], reached: Collection[str] = ()
+    folder: Path, inventory: Inventory, targets: Mapping[str, Target], reached: Collection[str] = ()
 ) -> Path:
     """Write FOLDER/hosts.json, readable only by this user.
 
@@ -31,7 +31,7 @@ def write_play_inventory(
     EnvironmentProblem as reading does.
     """
     hosts: dict[str, dict[str, Any]] = {name: target.variables() for name, target in targets.items()}
-    connections = connection_variables(inventory, reached) if reached else {}
+    connections = inventory.connections(reached) if reached else {}
     for name in reached:
         own = connections.get(name, {})
         conceal(value for key, value in own.items() if key.endswith(("_password", "_pass", "_passphrase")))

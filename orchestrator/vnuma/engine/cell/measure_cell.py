@@ -12,7 +12,6 @@ from typing import Any
 from vnuma.domain.study.study import Dataset, Study
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.access.inventory import client_named
 from vnuma.engine.access.secrets import masked
 from vnuma.engine.audit.log import PROGRAM, journal_of
 from vnuma.engine.instance import sql_identity
@@ -146,7 +145,7 @@ class CellSystem:
 
     def client(self, name: str | None) -> Client:
         """The client machine. Raises InputError when the run's inventory does not have it."""
-        return client_named(self.context.inventory, name)
+        return self.context.inventory.client(name)
 
     def say(self, words: str) -> None:
         """Show the cell's current step in the progress."""

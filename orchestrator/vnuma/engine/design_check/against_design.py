@@ -14,6 +14,7 @@ from vnuma.checks.against_design import Difference, Drift, DriftedVm, compare_wi
 from vnuma.domain.vm.change import Author, ConfigEvent, last_change
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 from vnuma.engine.design_check.check import Filters
 from vnuma.engine.design_check.estates import vcenters_of
@@ -56,8 +57,10 @@ def _read(file: Path) -> Sequence[Estate]:
     return [replace(estate, source=f"{estate.source} in {file.name}") for estate in found]
 
 
-def drift(designs: Sequence[Estate], present: Sequence[Estate], filters: Filters, site: Path | None) -> Drift:
-    """What differs, with its authors where `site`, an inventory, leads to the vCenters that know them."""
+def drift(
+    designs: Sequence[Estate], present: Sequence[Estate], filters: Filters, site: Inventory | None
+) -> Drift:
+    """What differs, with its authors where `site` leads to the vCenters that know them."""
     found = compare_with_design(
         designs, present, filters.admit, lambda name: not filters.name or fnmatchcase(name, filters.name)
     )

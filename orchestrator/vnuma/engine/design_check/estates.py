@@ -17,7 +17,7 @@ from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot
@@ -76,7 +76,7 @@ def _file(vcenter: VCenter) -> Path:
     return assets.home() / "readings" / f"{name}-{whose}.json"
 
 
-def read_all(inventory: Path) -> list[Estate]:
+def read_all(inventory: Inventory) -> list[Estate]:
     """Everything that the accounts of an Ansible inventory see.
 
     Raises InputError without a vCenter in it, EnvironmentProblem when the accounts see no VM at all: a
@@ -85,12 +85,12 @@ def read_all(inventory: Path) -> list[Estate]:
     return _with_vms([_read(target) for target in vcenters_of(inventory)])
 
 
-def read_all_tagged(inventory: Path) -> list[Estate]:
+def read_all_tagged(inventory: Inventory) -> list[Estate]:
     """The same with the VMs' tags. Where those cannot be read, `unseen` says why."""
     return _with_vms([_tagged(_read(target), target) for target in vcenters_of(inventory)])
 
 
-def read_changes(inventory: Path, *, full: bool, tags: bool) -> list[Estate]:
+def read_changes(inventory: Inventory, *, full: bool, tags: bool) -> list[Estate]:
     """Everything as `read_all`; unless `full`, only what changed since the newest reading is read.
 
     The reading is kept for the next one. Raises InputError where it cannot be.
@@ -99,13 +99,13 @@ def read_changes(inventory: Path, *, full: bool, tags: bool) -> list[Estate]:
     return _with_vms([_tagged(one, target) if tags else one for one, target in found])
 
 
-def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
+def read_some(inventory: Inventory, names: Iterable[str]) -> list[Estate]:
     """Some VMs, each with its host and cluster: by inventory name, else by name or path in any vCenter.
 
     Raises VmNotFound when no vCenter of the inventory has one of them, EnvironmentProblem for one that
     cannot be read.
     """
-    targets = read_targets(inventory)
+    targets = inventory.targets()
     return [found for name in names for found in _with_vms([_read_one(inventory, targets, name)], name)]
 
 
@@ -114,7 +114,7 @@ def read_target(target: Target) -> Estate:
     return _read(target, lambda session: read.find_vm(session, target.vm))
 
 
-def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
+def _read_one(inventory: Inventory, targets: dict[str, Target], name: str) -> Estate:
     if name in targets:
         return read_target(targets[name])
     missing: VmNotFound | None = None
@@ -126,7 +126,7 @@ def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
     raise missing or _no_vcenter(inventory)
 
 
-def save(inventory: Path, file: Path) -> list[Estate]:
+def save(inventory: Inventory, file: Path) -> list[Estate]:
     """Read everything and write it as a snapshot. Raises InputError rather than overwrite another file."""
     snapshot.refuse_other_file(file)
     found = read_all_tagged(inventory)
@@ -203,9 +203,9 @@ def _with_vms(estates: list[Estate], name: str = "") -> list[Estate]:
     return estates
 
 
-def vcenters_of(inventory: Path) -> Iterable[Target]:
+def vcenters_of(inventory: Inventory) -> Iterable[Target]:
     """One target for each vCenter and account. Raises InputError where the inventory has none."""
-    targets = read_targets(inventory)
+    targets = inventory.targets()
     if not targets:
         raise _no_vcenter(inventory)
     return _one_for_each(targets)
@@ -219,11 +219,11 @@ def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:
     }.values()
 
 
-def _no_vcenter(inventory: Path) -> InputError:
+def _no_vcenter(inventory: Inventory) -> InputError:
     return InputError(f"{inventory} has no vCenter.", fix="vnuma init writes an inventory with one.")
 
 
-def location_of_vm(name: str, file: Path | None, inventory: Path | None) -> VmLocation:
+def location_of_vm(name: str, file: Path | None, inventory: Inventory | None) -> VmLocation:
     """A VM, by name or inventory path, with its host's cluster: from a snapshot, or read from vCenter now.
 
     Raises VmNotFound, and InputError where its host could not be read.
@@ -241,7 +241,7 @@ def location_of_vm(name: str, file: Path | None, inventory: Path | None) -> VmLo
     return VmLocation((own, *others), vm, cluster.unread, estate.simulated, tuple(found.absent))
 
 
-def _read_vm(name: str, inventory: Path) -> tuple[Estate, EstateVm]:
+def _read_vm(name: str, inventory: Inventory) -> tuple[Estate, EstateVm]:
     (estate,) = read_some(inventory, [name])
     if not estate.vms:
         why = next((f" ({item.why})" for item in estate.unseen if item.kind == "vm"), "")
@@ -264,7 +264,7 @@ def _in_snapshot(name: str, file: Path) -> tuple[Estate, EstateVm]:
     return matches[0]
 
 
-def location_of_cluster(name: str, file: Path | None, inventory: Path | None) -> VmLocation:
+def location_of_cluster(name: str, file: Path | None, inventory: Inventory | None) -> VmLocation:
     """The hosts of a cluster, by its name or by a pattern that only one matches.
 
     From a snapshot, or read from vCenter now. Raises InputError for an unknown one.
@@ -282,7 +282,7 @@ def location_of_cluster(name: str, file: Path | None, inventory: Path | None) ->
     return VmLocation(cluster.hosts, None, cluster.unread, estate.simulated)
 
 
-def _needed(inventory: Path | None) -> Path:
+def _needed(inventory: Inventory | None) -> Inventory:
     if inventory is None:
         raise InputError(
             "Neither a vCenter nor a snapshot was given.", fix="Use -i PATH, or --snapshot FILE."

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from vnuma import __version__, lab
@@ -20,6 +19,7 @@ from vnuma.domain.vm.role import LOGIN
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access import guest_shell
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.places import audit_file, store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.doctor import diagnose_vm
@@ -110,7 +110,7 @@ def fetch_odbc_wheel() -> None:
         )
 
 
-def diagnose(targets: Mapping[str, Target], inventory: Path) -> list[Diagnosis]:
+def diagnose(targets: Mapping[str, Target], inventory: Inventory) -> list[Diagnosis]:
     """Check driver, vCenter, VM, privileges and SQL Server; a guest without one is asked by its shell."""
     logins = shared_logins()
     if logins:
@@ -138,7 +138,7 @@ FOLDER = "/var/tmp"
 """Asked about; a study may name another."""
 
 
-def diagnose_guests(targets: Iterable[Target], inventory: Path) -> Iterator[Diagnosis]:
+def diagnose_guests(targets: Iterable[Target], inventory: Inventory) -> Iterator[Diagnosis]:
     """Ask every guest without SQL Server once; what each said, or why it said nothing."""
     names = [target.name for target in targets if target.sql is None]
     answers = guest_shell.run_on(names, inventory, linux_question(FOLDER)) if names else {}
@@ -252,7 +252,7 @@ def _sql(target: Target, power: Power | None) -> Diagnosis:
 _SUBJECT = "notify"
 
 
-def diagnose_notify(inventory: Path, names: Iterable[str], *, send: bool) -> Iterator[Diagnosis]:
+def diagnose_notify(inventory: Inventory, names: Iterable[str], *, send: bool) -> Iterator[Diagnosis]:
     """Each channel of these hosts: its secret, and with `send` whether it takes a test. Raises InputError."""
     channels, lacking = ready_channels(inventory, names)
     for words in lacking:

@@ -22,7 +22,7 @@ from vnuma.domain.vm.surroundings import Surroundings
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.guest_shell import linux_facts_of
-from vnuma.engine.access.inventory import require_client
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import UNSHAPED, Target
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.engine.lease.whose_vm import refuse_if_marked
@@ -296,7 +296,7 @@ def _shape_documents(host: HostFacts, vm: VmFacts) -> dict[str, dict[str, object
 
 
 def plan_all(
-    study: Study, targets: Mapping[str, Target], permit: Permit, inventory: Path
+    study: Study, targets: Mapping[str, Target], permit: Permit, inventory: Inventory
 ) -> dict[str, TargetPlan]:
     """Plan the study on every target, in the study's order. Changes nothing.
 
@@ -307,7 +307,7 @@ def plan_all(
     on = {name: one for name, one in targets.items() if name not in off}
     work, linux, found = study.workload, dict[str, LinuxFacts](), dict[str, list[Finding]]()
     if work.client_host is not None and work.runs_programs:
-        require_client(inventory, work.client_host)
+        inventory.require_client(work.client_host)
     if "shell" in work.needs:
         try:
             linux = linux_facts_of(on, inventory, work)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.facts import Subject
@@ -22,7 +21,7 @@ from vnuma.domain.vm.role import LOGIN, READS_STATE
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.domain.vm.surroundings import ServerUse, Surroundings
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.inventory import client_named
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.engine.design_check.check import merge_arms, study_subjects
@@ -419,12 +418,14 @@ def _lacking_rights(study: Study, vm: str, connection: pyodbc.Connection) -> Ite
 _BROWSER_S = 5.0
 
 
-def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -> dict[str, list[Finding]]:
+def client_findings(
+    inventory: Inventory, name: str, targets: Mapping[str, Target]
+) -> dict[str, list[Finding]]:
     """What prevents that host from calling each VM's SQL Server, by VM. Changes nothing.
 
-    `targets` are the VMs that are on. Raises InputError as `client_named` does.
+    `targets` are the VMs that are on. Raises InputError as `Inventory.client` does.
     """
-    client = client_named(inventory, name)
+    client = inventory.client(name)
     found: dict[str, list[Finding]] = {}
     try:
         with client_host(client) as (host, hello):

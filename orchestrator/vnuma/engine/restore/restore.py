@@ -18,7 +18,7 @@ from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.context import VmContext, holder, refuse_unshaped, study_of
 from vnuma.engine.access.guest_shell import answering
-from vnuma.engine.access.inventory import stored_target
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.secrets import masked
 from vnuma.engine.access.target import Target
 from vnuma.engine.audit.log import PROGRAM, Journal, journal_of
@@ -465,12 +465,18 @@ def possibly_changed(name: str, error: Exception, again: str | None = None) -> N
 
 
 def context_in_store(
-    store: Store, run: Run, vm: Vm, inventory: Path, target: Target | None = None, *, vm_only: bool = False
+    store: Store,
+    run: Run,
+    vm: Vm,
+    inventory: Inventory,
+    target: Target | None = None,
+    *,
+    vm_only: bool = False,
 ) -> VmContext:
     """A target of a run as the store has it, reached by this inventory; `target` if it was read there."""
     with store.read() as connection:
         study = study_of(connection, run)
-    there = target or stored_target(inventory, vm.vm_key, vm.name)
+    there = target or inventory.stored_target(vm.vm_key, vm.name)
     return VmContext(store, run, study, vm, there, reached_by=inventory, vm_only=vm_only)
 
 
@@ -503,4 +509,5 @@ def differences_now(store: Store, run: Run, vm: Vm, inventory: Path | None) -> l
     """How the VM differs from its baseline now. Changes nothing. Raises InputError for an imported run."""
     with store.read() as connection:
         runs.refuse_imported(connection, run.id)
-    return differences(context_in_store(store, run, vm, inventory or Path(run.inventory or "inventory")))
+    where = Inventory(inventory or Path(run.inventory or "inventory"))
+    return differences(context_in_store(store, run, vm, where))

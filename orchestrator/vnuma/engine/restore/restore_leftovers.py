@@ -17,7 +17,7 @@ from vnuma.domain.vm.change import Edit, net, settings_after, value_words
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.access.inventory import read_targets, stored_target
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.locking import name_of
 from vnuma.engine.access.places import audit_file, home_folder
 from vnuma.engine.access.target import Target, is_shaped
@@ -93,16 +93,18 @@ class RestoreRequest:
 
     names: Collection[str] = ()
     run: str | None = None
-    inventory: Path | None = None
+    inventory: Inventory | None = None
     choice: Choice = "refuse"
     say: Callable[[str], None] = lambda _: None
     site: str | None = None
     log: Path | None = None
     vm_only: bool = False
+    _of_runs: dict[str, Inventory] = field(default_factory=dict)
 
-    def inventory_for(self, owner: Run) -> Path:
-        """The given inventory, else the one that the run was started with."""
-        return self.inventory or Path(owner.inventory or "inventory")
+    def inventory_for(self, owner: Run) -> Inventory:
+        """The given inventory, else the one that the run was started with; each is read once."""
+        path = owner.inventory or "inventory"
+        return self.inventory or self._of_runs.setdefault(path, Inventory(Path(path)))
 
 
 def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
@@ -137,7 +139,7 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
 
 
 def restore_after_death(
-    store: Store, targets: Mapping[str, Target], inventory: Path, site: str | None = None
+    store: Store, targets: Mapping[str, Target], inventory: Inventory, site: str | None = None
 ) -> list[str]:
     """Restore those of the site's VMs that a dead run left changed; returns sentences about it.
 
@@ -250,11 +252,11 @@ def _left_context(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> 
     return context_in_store(store, owner, row, wanted.inventory_for(owner), vm_only=wanted.vm_only)
 
 
-def _marked(store: Store, inventory: Path, site: str | None) -> Iterator[VnumaError]:
+def _marked(store: Store, inventory: Inventory, site: str | None) -> Iterator[VnumaError]:
     """VMs of the inventory with the mark of a run that the store does not know."""
     with store.read() as connection:
         known = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
-    for target in read_targets(inventory).values():
+    for target in inventory.targets().values():
         if target.node != site:
             continue
         try:
@@ -445,7 +447,7 @@ def left_after(one: Unanswered, words: str, unwritten: Sequence[StoreError]) -> 
 
 def _target_in_log(one: Unanswered, wanted: RestoreRequest) -> Target:
     """Raises NotAtBaseline for a target without a VM, and InputError for one that the inventory lacks."""
-    target = stored_target(wanted.inventory or Path("inventory"), one.vm_key, one.vm)
+    target = (wanted.inventory or Inventory(Path("inventory"))).stored_target(one.vm_key, one.vm)
     if target.vcenter is None:
         raise _left_inside(one)
     return target

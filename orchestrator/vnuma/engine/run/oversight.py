@@ -13,6 +13,7 @@ from threading import Timer, current_thread, main_thread
 from time import monotonic, sleep
 
 from vnuma.domain.study.study import Study
+from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.private_folder import waiting_words
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import is_over
@@ -47,7 +48,7 @@ class SupervisedRun:
     run: Run
     study: Study
     targets: Mapping[str, Target]
-    inventory: Path
+    inventory: Inventory
 
 
 @dataclass

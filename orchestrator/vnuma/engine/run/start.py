@@ -16,7 +16,7 @@ from vnuma.domain.study.order import SCOPE, declaration, hash_of, plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.access.inventory import of_site
+from vnuma.engine.access.inventory import Inventory, of_site
 from vnuma.engine.access.locking import make_lockable
 from vnuma.engine.access.target import Target
 from vnuma.engine.instance.sql_identity import take_over_unshaped
@@ -54,7 +54,7 @@ class StudyRequest:
     text: str
     targets: Mapping[str, Target]
     permit: Permit
-    inventory: Path
+    inventory: Inventory
 
     @property
     def sites(self) -> list[str]:
@@ -118,7 +118,7 @@ def create_run(
             connection,
             saved,
             seed=study.design.seed,
-            inventory=str(asking.inventory.resolve()),
+            inventory=str(asking.inventory.path.resolve()),
             ticket=asking.permit.ticket,
         )
         # With a hash, before anything can be measured: what will be analysed and when the run ends.
