@@ -223,23 +223,28 @@ def boot_values(points: Iterable[CellPoint], sizes: Sequence[int]) -> dict[str, 
     }
 
 
-def clocks_of(sides: Iterable[Iterable[tuple[Sequence[CellPoint], Sequence[int]]]]) -> Clocks:
-    """From each run's cells on either side, in the mean over the sizes at these places."""
-    found = [[_clock(points, sizes) for points, sizes in side] for side in sides]
+def clocks_of(
+    sides: Iterable[Iterable[tuple[Sequence[CellPoint], Sequence[int]]]], *, printed: bool = False
+) -> Clocks:
+    """From each run's cells on either side, in the mean over the sizes at these places.
+
+    `printed`: as `clock_steps` has it.
+    """
+    found = [[_clock(points, sizes, printed=printed) for points, sizes in side] for side in sides]
     return Clocks(
         max(step for side in found for step, _ in side),
         sum(statistics.fmean(left for _, left in side) for side in found),
     )
 
 
-def _clock(points: Sequence[CellPoint], sizes: Sequence[int]) -> tuple[float, float]:
+def _clock(points: Sequence[CellPoint], sizes: Sequence[int], *, printed: bool) -> tuple[float, float]:
     """One run's step and the variance that it leaves. Cells scatter as they do at these sizes."""
     boots = [
         Boot(point.label, point.arm, point.block, point.position, tuple(point.iterations[i] for i in sizes))
         for point in points
     ]
     figures = [[x for boot in boots for x in boot.iterations[place]] for place in range(len(sizes))]
-    rounding = rounding_of(clock_steps(figures), [1 / len(sizes)] * len(sizes))
+    rounding = rounding_of(clock_steps(figures, printed=printed), [1 / len(sizes)] * len(sizes))
     cells = grid(boots, tuple(dict.fromkeys(boot.label for boot in boots)), lambda boot: boot.log_mean)
     ms = fit(connected(cells, cells.labels[0])).ms if boots else None
     return rounding.step, rounding.variance(ms or 0.0)

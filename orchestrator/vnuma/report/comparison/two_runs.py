@@ -311,7 +311,10 @@ def _compared_pair(
             FIRST_LOOK if looked_at else MIN_BOOTS_FOR_VERDICT,
             going,
         ),
-        clocks_of([(analysis.points, places) for analysis, places in side] for side in sides),
+        clocks_of(
+            ([(analysis.points, places) for analysis, places in side] for side in sides),
+            printed=first.result.design.printed,
+        ),
         LOOKED_AT_ALPHA if looked_at else ALPHA,
     )
     return Pair(one, other, sizes, differ, found)
