@@ -14,6 +14,7 @@ from pyVmomi import vim
 from tests.conftest import LabFactory
 from tests.machines.on_guest import SHAPED, figures, nodes_of
 from tests.support.cli import vnuma
+from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.playbook import play
 from tests.support.postgresql import Cluster, database_of
@@ -217,23 +218,64 @@ def test_check_mode_shows_the_programs(tmp_path: Path, lab: LabFactory, shaped: 
     assert [line for line in programs if line not in played.text] == []
 
 
+def printing(*secrets: str) -> str:
+    """A program that prints a figure and these, none of which is in its text."""
+    return "echo tps = 5; " + "; ".join(f"echo '{one[:3]}''{one[3:]}'" for one in secrets)
+
+
+def with_passwords(folder: Path, running: LabHandle) -> Path:
+    """An inventory whose machines have a key's passphrase, NAME-phr4se, and become root by NAME-s3cret."""
+    inventory = write_machines(folder, running)
+    hosts = json.loads(inventory.read_text("utf-8"))
+    for name, variables in hosts["all"]["hosts"].items():
+        variables["ansible_ssh_private_key_passphrase"] = f"{name}-phr4se"
+        variables["ansible_become_password"] = f"{name}-s3cret"
+    inventory.write_text(json.dumps(hosts), "utf-8")
+    return inventory
+
+
 @pytest.mark.parametrize("client", [None, pytest.param("driver", marks=pytest.mark.long)])
 def test_a_program_is_kept_without_the_passwords_of_its_machines(
     tmp_path: Path, lab: LabFactory, client: str | None
 ) -> None:
     """Those of Ansible's own connection, in the guest and on a client, which measures the guest."""
     running = lab({"name": "two", "vms": [], "machines": [{"name": "guest"}, {"name": "driver"}]})
-    inventory = write_machines(tmp_path, running)
-    hosts = json.loads(inventory.read_text("utf-8"))
-    for name, variables in hosts["all"]["hosts"].items():
-        variables["ansible_become_password"] = f"{name}-s3cret"
-    inventory.write_text(json.dumps(hosts), "utf-8")
-    program = {"run": f"echo tps = 5; echo {client or 'guest'}-s3cret", "client": client}
+    program = {"run": printing(f"{client or 'guest'}-s3cret"), "client": client}
 
-    ran = vnuma("run", study(tmp_path, program, vm="guest"), "-i", inventory)
+    ran = vnuma("run", study(tmp_path, program, vm="guest"), "-i", with_passwords(tmp_path, running))
 
     assert ran.code == 0, ran.text
     assert [(one.value, kept(one)) for one in samples()] == [(5.0, "tps = 5\n***\n")]
+
+
+@pytest.mark.parametrize("client", [None, pytest.param("driver", marks=pytest.mark.long)])
+def test_a_play_by_hand_shows_and_keeps_no_password_that_a_program_prints(
+    tmp_path: Path, lab: LabFactory, client: str | None
+) -> None:
+    """Those of Ansible's connections, one asked for, and of vCenter, also where Ansible shows its work."""
+    machines = [{"name": "linux16", "vm": "linux16"}, {"name": "driver"}]
+    running = lab({**SHAPED, "machines": machines})
+    inventory = with_passwords(tmp_path, running)
+    asked = tmp_path / "asked"
+    asked.write_text("l0gin-asked", "utf-8")
+    own = [f"{client or 'linux16'}-{word}" for word in ("phr4se", "s3cret")]
+    secrets = [*own, asked.read_text("utf-8"), running.vcenter.password]
+    bench = study(
+        tmp_path,
+        {"run": printing(*secrets), "client": client},
+        vm="linux16",
+        vcpus=16,
+        reference="2x8",
+        arms=["2x8"],
+    )
+    run = vnuma("run", bench, "-i", inventory, "--create-only").out.strip()
+    given = ("-e", f"vnuma_run={run}", "-e", "vnuma_hosts=linux16", "-vvv", "--conn-pass-file", str(asked))
+
+    played = play(tmp_path, inventory, "vnuma.vnuma.cell", *given)
+
+    assert [(one.value, kept(one)) for one in samples()] == [(5.0, "tps = 5\n" + "***\n" * 4)], played.text
+    record = (tmp_path / "record.jsonl").read_text("utf-8")
+    assert [one for one in secrets if one in played.text or one in record] == []
 
 
 @pytest.mark.long

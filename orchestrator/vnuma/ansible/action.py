@@ -7,8 +7,8 @@ and every worker inherits them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import fragment_loader
+from ansible.utils.display import Display
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
@@ -28,6 +29,7 @@ try:
     from vnuma.engine.access.connections import share_in_play
     from vnuma.engine.access.host_variables import native, with_secrets
     from vnuma.engine.access.locking import this_host
+    from vnuma.engine.access.secrets import conceal, is_password, masked
     from vnuma.engine.access.target import Target
     from vnuma.engine.actions.steps import Step, take_step
 except DriverMissing as error:
@@ -58,6 +60,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         """Validate the options, act, and turn an expected error into a failed task with its exit code."""
         self._supports_check_mode = True
         result: dict[str, Any] = super().run(tmp, task_vars)
+        self._conceal_passwords(task_vars or {})
         _, options = self.validate_argument_spec(argument_spec=self.spec)
         check = bool(self._task.check_mode)
         try:
@@ -67,6 +70,12 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         except OSError as error:
             result.update(_failure(from_os_error(error)))
         return result
+
+    def _conceal_passwords(self, variables: Mapping[str, object]) -> None:
+        """Those of this host's connection, also where a prompt asked for them."""
+        asked = self._play_context.password, self._play_context.become_pass
+        conceal(dict(zip(("ansible_password", "ansible_become_pass"), asked, strict=True)))
+        conceal({name: self._templar.template(variables[name]) for name in variables if is_password(name)})
 
     def take_step(self, options: Options, step: Step, by_hand: ByHand) -> Options:
         """Take a step of a run's attempt at a VM; without `attempt` the same by hand."""
@@ -90,11 +99,24 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
 
     def _run_script(self, name: str, script: str, within_s: float = LONGEST_S) -> Output:
         try:
-            return output_of(self._low_level_execute_command(command(script, within_s)))
+            with _masked_display():
+                return output_of(self._low_level_execute_command(command(script, within_s)))
         except AnsibleError as error:  # a failed connection, or a missing SSH client
             with suppress(AnsibleError):
                 self._connection.reset()  # a shared one does not survive a boot of the guest
             raise refused(name, error.message) from error
+
+
+@contextmanager
+def _masked_display() -> Iterator[None]:
+    """Ansible shows at -vvv what a program prints: without secrets."""
+    display = Display()  # the only one
+    shown = display.verbose
+    display.verbose = lambda msg, **where: shown(masked(msg), **where)
+    try:
+        yield
+    finally:
+        display.verbose = shown
 
 
 Act = Callable[[VnumaAction, Options, bool], Options]

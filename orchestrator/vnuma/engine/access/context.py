@@ -19,7 +19,7 @@ from vnuma.engine.access.guest_shell import run_at
 from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.places import home_folder, store_url
-from vnuma.engine.access.secrets import Private
+from vnuma.engine.access.secrets import Private, resolve_all
 from vnuma.engine.access.target import Target, is_shaped
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import SqlServer
@@ -88,7 +88,11 @@ class VmContext:
         return self.task_shell or partial(run_at, self.vm.name, self.inventory)
 
     def workload_shell(self) -> Shell:
-        """The shell where the workload's programs run: its client's, or the guest's."""
+        """The shell where the workload's programs run: its client's, or the guest's.
+
+        From here on `masked` knows the target's secrets. Raises as reading them does.
+        """
+        resolve_all(self.target.secrets)
         client = self.study.workload.client_host
         return partial(run_at, client, self.inventory) if client else self.shell()
 

@@ -34,7 +34,7 @@ def write_play_inventory(
     connections = inventory.connections(reached) if reached else {}
     for name in reached:
         own = connections.get(name, {})
-        conceal(value for key, value in own.items() if key.endswith(("_password", "_pass", "_passphrase")))
+        conceal(own)
         hosts[name] = hosts.get(name, {}) | own
     return write_private(folder / "hosts.json", json.dumps({"all": {"hosts": _literal(hosts)}}))
 

@@ -229,9 +229,19 @@ _seen: set[str] = set()
 """Values that were read here: what a program prints is shown without them."""
 
 
-def conceal(values: Iterable[object]) -> None:
-    """Show what programs print without these values too, here and in the plays started from now on."""
-    _seen.update(map(str, values))
+def conceal(variables: Mapping[str, object]) -> None:
+    """Show what programs print without the passwords of Ansible's connection among a host's variables, here
+    and in the plays started from now on.
+    """
+    for name, value in variables.items():
+        if value and is_password(name):
+            # Ansible shows output at -vvv as Python's literal of its bytes.
+            _seen.update((str(value), repr(str(value).encode())[2:-1]))
+
+
+def is_password(variable: str) -> bool:
+    """Whether that variable of an inventory is a password of Ansible's connection."""
+    return variable.startswith("ansible_") and variable.endswith(("_password", "_pass", "_passphrase"))
 
 
 def resolve(secret: Secret) -> str:
