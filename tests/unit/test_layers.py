@@ -113,7 +113,7 @@ def imported(path: Path) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-PURE_HALF = {"settings"}
+PURE_HALF = {"settings", "wrappers"}
 """Modules of a workload's package that belong to the domain: what a study file may say, and why not."""
 
 

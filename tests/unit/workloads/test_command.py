@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -18,13 +17,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.unit.workloads.linux import MACHINE
-from tests.unit.workloads.printed import PRINTED
+from tests.unit.workloads.printed import PRINTED, documented
 from vnuma.domain.workloads.settings import WorkloadContext
 from vnuma.errors import MeasurementFailed, StoreError
 from vnuma.workloads.command.settings import OUTPUT_KB, Command, Figure, Unreadable
@@ -37,6 +35,7 @@ from vnuma.workloads.command.workload import (
     posix_script,
     ran,
 )
+from vnuma.workloads.command.wrappers import programs_of
 from vnuma.workloads.shell import Output
 
 Way = dict[str, Any]
@@ -107,14 +106,6 @@ def test_an_output_without_one_figure_has_a_reason(way: Way, output: str, why: s
         Figure(**TPS, **way).read(output)
 
 
-def documented() -> dict[str, Way]:
-    """Each benchmark's figure in docs/workloads/command.md."""
-    page = (Path(__file__).parents[3] / "docs/workloads/command.md").read_text(encoding="utf-8")
-    (block,) = (text for text in re.findall(r"```\n(\w+:.*?)```", page, re.DOTALL) if "hammerdb" in text)
-    found: dict[str, Way] = yaml.safe_load(block)
-    return found
-
-
 def test_every_documented_figure_is_tested() -> None:
     """With a published output."""
     assert set(documented()) == set(PRINTED)
@@ -177,6 +168,8 @@ COMMAND = Command(name="command", run=("bench",), figure=Figure(**TPS, **BY_REGE
         ({"study_teardown": [["dropdb", "x"]], "files": ["/data"]}, ["/data", "bench", "dropdb"], []),
         ({"study_setup": ["apt-get install -y bench"], "files": ["/data"]}, ["/data"], ["bench"]),
         ({"study_setup": [["apt-get", "install"], ["load"]]}, ["apt-get"], ["bench", "load"]),
+        ({"run": ["taskset", "{cpus}", "bench"], "variables": {"cpus": "1"}}, ["bench", "taskset"], []),
+        ({"run": ["nice", "{tool}"], "variables": {"tool": "bench"}}, ["nice"], []),
     ],
 )
 def test_every_program_named_by_a_list_is_looked_for(
@@ -190,6 +183,40 @@ def test_every_program_named_by_a_list_is_looked_for(
 
     assert sorted(one.what.split()[3].rstrip(".,") for one in found if one.blocks) == blocking
     assert sorted(one.what.split()[3].rstrip(".,") for one in found if not one.blocks) == later
+
+
+@pytest.mark.parametrize(
+    ("line", "behind"),
+    [
+        ("bench --user nice ls", []),
+        ("runuser -u postgres -- pgbench --client=8 db", ["pgbench"]),
+        ("runuser --user=postgres pgbench", ["pgbench"]),
+        ("runuser - postgres -c pgbench", []),
+        ("runuser -l -u postgres pgbench", []),
+        ("sudo -n -u postgres PGPORT=1 pgbench", ["pgbench"]),
+        ("sudo -i pgbench", []),
+        ("/usr/bin/numactl --membind=0 -N 0 stream", ["stream"]),
+        ("numactl --membind 0 --cpunodebind 0 /opt/stream -x", ["/opt/stream"]),
+        ("numactl --hardware", []),
+        ("taskset -c 0-3 stream", ["stream"]),
+        ("taskset -p 1", []),
+        ("chrt --fifo 10 stream", ["stream"]),
+        ("nice -n 5 stream", ["stream"]),
+        ("env A=1 B=2 stream C=3", ["stream"]),
+        ("env -u A stream", ["stream"]),
+        ("env - stream", []),
+        ("env PATH=/opt/bin stream", []),
+        ("env -i stream", []),
+        ("env", []),
+        ("timeout -k 5 60s nice numactl -l stream", ["nice", "numactl", "stream"]),
+        ("timeout 60", []),
+    ],
+)
+def test_a_program_is_found_behind_those_that_start_it(line: str, behind: list[str]) -> None:
+    """As far as that is certain: a name that is none would block the study."""
+    first, *others = line.split()
+
+    assert [*programs_of([first, *others])] == [first, *behind]
 
 
 DONE = Ran(0, "tps = 5\n", "", 3.0, ("one", "one"))

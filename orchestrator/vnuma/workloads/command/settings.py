@@ -27,6 +27,7 @@ from vnuma.domain.workloads.settings import (
 )
 from vnuma.words.plain_text import counted, first_line
 from vnuma.words.validation import Strict
+from vnuma.workloads.command.wrappers import programs_of
 
 UNIT = "unit"
 """The named group of a regular expression that must show the metric's unit."""
@@ -278,14 +279,14 @@ class Command(WorkloadSettings):
             return None
 
     def looks_at(self) -> tuple[str, ...]:
-        """The files, and the program of every list of arguments."""
-        named = (_looked_for(program) for _, program in self._parts())
-        return tuple(dict.fromkeys([*self.files, *filter(None, named)]))
+        """The files, and the programs of every list of arguments."""
+        named = (name for _, program in self._parts() for name in _looked_for(program))
+        return tuple(dict.fromkeys([*self.files, *named]))
 
     def may_install(self, name: str) -> bool:
         """Whether a program of study_setup or setup may install that one before it is first needed."""
         before = (*self.study_setup, *self.setup)
-        return bool(before) and name not in (*self.files, _looked_for(before[0]))
+        return bool(before) and name not in (*self.files, *_looked_for(before[0]))
 
     def filled(self, program: Program, size: int | None = None, form: str | None = None) -> Program:
         """The program with its variables' values."""
@@ -390,9 +391,10 @@ def whole(program: Program) -> str:
     return "\n  ".join([*lines[:_LINES], *rest])
 
 
-def _looked_for(program: Program) -> str | None:
-    """The name or path of a program that is a list of arguments; None if a variable names it."""
-    return program[0] if isinstance(program, tuple) and not PLACEHOLDER.search(program[0]) else None
+def _looked_for(program: Program) -> list[str]:
+    """Names or paths of the programs in a list of arguments, without those that a variable names."""
+    named = programs_of(program) if isinstance(program, tuple) else ()
+    return [name for name in named if not PLACEHOLDER.search(name)]
 
 
 def _replaced(text: str, values: Mapping[str, str]) -> str:
