@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+import yaml
 from pyVmomi import vim
 
 from tests.conftest import LabFactory
@@ -19,6 +21,7 @@ from tests.support.looking import change_by_hand, settings_now
 from tests.support.playbook import play
 from tests.support.postgresql import Cluster, database_of
 from tests.support.site import ask_machine, write_inventory, write_machines
+from tests.unit.workloads.printed import documented
 from vnuma.engine.access.places import store_url
 from vnuma.engine.cell.dataset import DATABASE
 from vnuma.report.archive.read import open_archive
@@ -31,6 +34,7 @@ from vnuma.store.rows import Outcome, Sample
 from vnuma.store.samples import iter_samples
 from vnuma.workloads.command.settings import Figure
 
+STUDIES = Path(__file__).parents[2] / "studies"
 FIGURE: dict[str, Any] = {"name": "transactions", "unit": "1/s", "better": "higher", "regex": r"^tps = (\S+)"}
 HERE = pytest.mark.skipif(os.geteuid() != 0, reason="the page cache is dropped, and asked about, by root")
 
@@ -118,6 +122,91 @@ def test_pgbench_is_measured_in_the_shape_of_each_arm(
     monkeypatch.setattr(Figure, "read", read)
     archived = load_run(*open_archive(tmp_path / "bench.vnuma.zip"))
     assert document(archived)["analyses"][0]["sizes"][0]["arms"] == [reference, other]
+
+
+JAVA = """
+public class Bench {
+    public static void main(String[] given) throws Exception {
+        var done = new java.util.concurrent.atomic.LongAdder();
+        var threads = new Thread[Integer.parseInt(given[0])];
+        long end = System.nanoTime() + 300_000_000L;
+        for (int at = 0; at < threads.length; at++) {
+            threads[at] = new Thread(() -> { while (System.nanoTime() < end) done.increment(); });
+            threads[at].start();
+        }
+        for (var thread : threads) thread.join();
+        System.out.printf("RUN RESULT: max-jOPS = 18489, critical-jOPS = %d%n", done.sum());
+    }
+}
+"""
+C = """
+#include <stdio.h>
+#include <time.h>
+static double a[1 << 20], b[1 << 20];
+int main(void) {
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (int turn = 1; turn <= 20; turn++)
+        for (int i = 0; i < 1 << 20; i++) a[i] = b[i] + turn * a[i];
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    double seconds = to.tv_sec - from.tv_sec + (to.tv_nsec - from.tv_nsec) / 1e9;
+    printf("Function    Best Rate MB/s  Avg time\\n");
+    printf("Triad:       %11.1f  %f\\n", 20 * 24 * 1.048576 / seconds, a[9]);
+}
+"""
+REAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "sysbench": ("sysbench", {}),
+    "fio": (
+        "fio",
+        {
+            "run": "fio --name=a --ioengine=null --size=1G --rw=randread --time_based --runtime=1 "
+            "--output-format=json --numjobs={size} --group_reporting"
+        },
+    ),
+    "specjbb": ("java", {"run": ["java", "FOLDER/Bench.java", "{size}"]}),
+    "stream": (
+        "gcc",
+        {
+            "study_setup": [["gcc", "-O2", "FOLDER/bench.c", "-o", "FOLDER/bench"]],
+            "run": ["numactl", "--localalloc", "FOLDER/bench"],
+        },
+    ),
+}
+"""Programs of this machine, by the documented figure that reads them: sysbench and fio themselves; a Java
+and a C program that print as SPECjbb and STREAM do, of which there are no packages.
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("figure", REAL)
+def test_a_study_of_a_real_program_has_the_figures_that_it_printed(
+    tmp_path: Path, lab: LabFactory, figure: str
+) -> None:
+    """On the lab, by studies/sysbench.yml as it is; another program takes its place in fewer blocks."""
+    needs, workload = REAL[figure]
+    if shutil.which(needs) is None:
+        pytest.skip(f"no benchmark's program here: {needs}")
+    machine = {"name": "linux16", "vm": "linux16", "real": [needs, "numactl"]}
+    running = lab({**SHAPED, "machines": [machine]})
+    (tmp_path / "Bench.java").write_text(JAVA, "utf-8")
+    (tmp_path / "bench.c").write_text(C, "utf-8")
+    bench = tmp_path / "bench.yml"
+    shipped = yaml.safe_load((STUDIES / "sysbench.yml").read_text("utf-8"))
+    if figure != "sysbench":
+        own = json.loads(json.dumps(workload).replace("FOLDER", str(tmp_path)))
+        shipped["workload"] |= {**own, "figure": documented()[figure]}
+        shipped["design"]["blocks"] = 1
+    blocks = shipped["design"]["blocks"]
+    bench.write_text(yaml.safe_dump(shipped), "utf-8")
+
+    ran = vnuma("run", bench, "-i", write_machines(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    read = Figure(**shipped["workload"]["figure"])
+    measured = samples()
+    assert len(measured) == blocks * 2 * 3
+    assert [one.value for one in measured] == [read.read(kept(one)) for one in measured]
+    assert (figures()[1]["verdict"] == "too few boots") is (blocks < 6)
 
 
 @HERE
