@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.run_mark import read_mark, write_mark
 
 ON, OFF = Power.ON, Power.OFF
-OURS, THEIRS = '{"run": "quick.1"}', "theirs"
+OURS, THEIRS = '{"run": "quick.1"}', '{"run": "b.1"}'
 RULES = PowerRules(task_timeout_s=20, shutdown_timeout_s=20, vcenter_retry_s=5)
 
 
@@ -60,7 +61,7 @@ class Left:
         """Write the mark of a run."""
         write_mark(self.session, self.ref, text, read_mark(self.session, self.ref).change_version)
 
-    def source(self, **known: Any) -> Source:
+    def source(self, kind: type[Source] = Source, **known: Any) -> Source:
         """The baseline of a run that has set 16 cores per socket."""
         fields: dict[str, Any] = {
             "vm_key": self.before.key,
@@ -70,23 +71,22 @@ class Left:
             "choice": "refuse",
             "choose": "",
             "power": self.before.power,
-            "before": lambda _now: self.before.settings,
+            "known": self.before.settings,
             "written": {"numCoresPerSocket": {16}},
-            "foreign_mark": lambda text: (
-                {"run": "b.1", "holder": "ann", "since": "now"} if text == THEIRS else None
-            ),
             "power_lines": lambda: (),
         }
-        return Source(**fields | known)
+        return kind(**fields | known)
 
-    def restored(self, **known: Any) -> Restored:
+    def restored(
+        self, kind: type[Source] = Source, fence: Callable[[], None] = no_fence, **known: Any
+    ) -> Restored:
         """After a restore."""
         return restore_vm(
-            lambda: self.source(**known),
+            lambda: self.source(kind, **known),
             self.target,
             self.journal,
             home=self.folder,
-            fence=no_fence,
+            fence=fence,
             tell=lambda *_: None,
             say=lambda _: None,
         )
@@ -122,7 +122,7 @@ def test_settings_and_mark_of_a_vm_that_was_off_are_restored(left: Left) -> None
 def test_a_vm_that_is_on_is_cycled_for_what_needs_it(left: Left) -> None:
     """Off, restored, on again."""
     written = left.settings["numCoresPerSocket"]
-    before = {"before": lambda now: {**now, "numCoresPerSocket": 8}}
+    before: Any = {"known": {"numCoresPerSocket": 8}, "is_whole": False}
 
     done = left.restored(**before, written={"numCoresPerSocket": {written}})
 
@@ -179,7 +179,7 @@ def test_a_foreign_change_is_kept_until_a_person_decides(left: Left, choice: Cho
 
 def test_a_vm_of_a_lab_that_ended_is_not_looked_for(left: Left) -> None:
     """Nothing is left of it."""
-    gone = {"lab": "paper", "vm_key": f"another/{left.before.key.partition('/')[2]}"}
+    gone: dict[str, Any] = {"lab": "paper", "vm_key": f"another/{left.before.key.partition('/')[2]}"}
 
     assert left.restored(**gone).lab_ended
     assert facts_now(left.source(**gone), left.target) is None
@@ -204,13 +204,13 @@ def test_a_vm_that_does_not_power_on_keeps_its_mark(left: Left) -> None:
 def test_a_mark_is_removed_though_somebody_writes_meanwhile(left: Left) -> None:
     """The write that comes in between is kept, and the mark goes at the next try."""
     left.mark(OURS)
-    looks = count()
+    checks = count()
 
-    def somebody_writes(text: str | None) -> None:
-        if text == OURS and next(looks) == 1:  # the first look is that of the whole restore
+    def somebody_writes() -> None:
+        if next(checks) == 0:  # after the mark was read
             left.set(cpuShares="high")
 
-    left.restored(foreign_mark=somebody_writes)
+    left.restored(fence=somebody_writes)
 
     assert read_mark(left.session, left.ref).text is None
     assert left.settings["cpuShares"] == "high"
@@ -221,14 +221,12 @@ def test_a_setting_that_reads_back_different_is_not_called_restored(left: Left) 
     left.set(numCoresPerSocket=16)
     left.mark(OURS)
 
-    def before(_now: Settings) -> Settings:
-        return {
-            **left.before.settings,
-            "numCoresPerSocket": 8 if left.settings["numCoresPerSocket"] != 8 else 4,
-        }
+    class Elusive(Source):
+        def before(self, now: Settings) -> Settings:
+            return {**self.known, "numCoresPerSocket": 8 if now["numCoresPerSocket"] != 8 else 4}
 
     with pytest.raises(NotAtBaseline):
-        left.restored(before=before, written={"numCoresPerSocket": {4, 8, 16}})
+        left.restored(Elusive, written={"numCoresPerSocket": {4, 8, 16}})
 
     assert read_mark(left.session, left.ref).text == OURS
 

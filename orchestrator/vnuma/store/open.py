@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Literal, TypeVar
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, NullPool, Pool, StaticPool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -31,6 +31,7 @@ from vnuma.store.tables import metadata
 __all__ = ["Store", "default_url", "open_store"]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Store:
@@ -65,17 +66,17 @@ class Store:
         with self._unit(vnuma_write=True) as conn:
             yield conn
 
-    def ask(self, question: Callable[[Connection], T]) -> T:
-        """The answer to a question of one SELECT. Raises StoreError on database errors.
+    def ask(self, question: Callable[Concatenate[Connection, P], T], *of: P.args, **more: P.kwargs) -> T:
+        """The answer to a question of one SELECT, with its arguments. Raises StoreError on database errors.
 
         PostgreSQL needs no transaction for it: one round trip instead of three. A second statement would see
         another moment. It is asked again where the server went away.
         """
         if self.place.is_sqlite:
             with self.read() as conn:
-                return question(conn)
+                return question(conn, *of, **more)
         with translated(self.place):
-            return self._patience.answer(self._engine, question)
+            return self._patience.answer(self._engine, lambda conn: question(conn, *of, **more))
 
     def while_away(self, say: Callable[[StoreError], None]) -> None:
         """Have `say` called, several times a second, with why a unit of work waits for PostgreSQL."""

@@ -38,6 +38,7 @@ from vnuma.vsphere.apply import no_fence
 from vnuma.vsphere.connect import VmRef
 
 ON, OFF = Power.ON, Power.OFF
+MINE = '{"run": "quick.1"}'
 HERE = Target(name="linux16")
 
 
@@ -50,9 +51,8 @@ def source_of(**changes: Any) -> Source:
         "rules": PowerRules(),
         "choice": "refuse",
         "power": ON,
-        "before": lambda _now: vm_of().settings,
+        "known": vm_of().settings,
         "written": {"numCoresPerSocket": {16}},
-        "foreign_mark": lambda text: {"run": "b.1", "holder": "ann", "since": "now"} if text == "b" else None,
         "power_lines": lambda: (),
         "choose": "vnuma restore linux16 --theirs",
     }
@@ -74,8 +74,8 @@ UNMARKED = ("vnuma.run", "quick.1", None)
         ({"power": OFF}, {}, [CORES_BACK, ("power", str(OFF), str(ON))], False),
         ({}, {"power": OFF}, [CORES_BACK, ("power", str(ON), str(OFF))], True),
         ({"power": OFF}, {"power": None}, [CORES_BACK], False),
-        ({"lease": "mine"}, {}, [CORES_BACK, UNMARKED], True),
-        ({"lease": "mine"}, {"is_known": False}, [UNMARKED], False),
+        ({"lease": MINE}, {}, [CORES_BACK, UNMARKED], True),
+        ({"lease": MINE}, {"is_known": False}, [UNMARKED], False),
         ({"lease": "b"}, {"untouched": True}, [], False),
         ({"settings": vm_of().settings}, {}, [], False),
         ({"settings": vm_of().settings}, {"power": OFF}, [("power", str(ON), str(OFF))], True),
@@ -101,7 +101,7 @@ def test_a_vm_that_another_run_has_marked_is_left_alone(held: type[RestoreConfli
         source_of(held=held).held_by_another_run(facts)
 
     assert source_of(untouched=True).held_by_another_run(facts)
-    assert not source_of().held_by_another_run(replace(facts, lease="mine"))
+    assert not source_of().held_by_another_run(replace(facts, lease=MINE))
 
 
 @pytest.mark.parametrize(("choice", "cores"), [("theirs", 2), ("baseline", 4)])
@@ -130,9 +130,7 @@ def test_a_key_that_a_typed_field_owns_is_reset_only_from_our_value(
 ) -> None:
     """vSphere keeps it beside the field: what anybody else wrote there is not ours to remove."""
     facts = vm_of(**{"sched.cpu.affinity": "0"})
-    source = source_of(
-        written={"sched.cpu.affinity": written}, before=lambda _now: {**vm_of().settings, **before}
-    )
+    source = source_of(written={"sched.cpu.affinity": written}, known={**vm_of().settings, **before})
 
     change = source.change(facts, {**facts.settings})
 

@@ -60,7 +60,7 @@ class VmContext:
 
     def fence(self) -> None:
         """Raise LeaseLost when the VM's lease has moved to another token."""
-        self.store.ask(lambda connection: leases.require_current(connection, self.vm.vm_key, self.token))
+        self.store.ask(leases.require_current, self.vm.vm_key, self.token)
 
     @contextmanager
     def vsphere(self) -> Iterator[Session]:
@@ -210,7 +210,7 @@ def open_context(
 
 def _at_work(store: Store, name: str, vm: str) -> tuple[Run, Study, Vm] | None:
     """As `vm_at_work`, with the study parsed. Raises as `_own_study`."""
-    found = store.ask(lambda connection: leases.vm_at_work(connection, name, vm))
+    found = store.ask(leases.vm_at_work, name, vm)
     return found and (found[0], _own_study(*found[:2]), found[2])
 
 

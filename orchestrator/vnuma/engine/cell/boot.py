@@ -159,7 +159,7 @@ def proven_guest(vm: Vm, shell: Shell, bios_uuid: str | None) -> LinuxFacts:
 def proven_uuid(context: VmContext) -> str | None:
     """The UUID by which this run has proven the VM's guest; None where it never did, and wrote nothing."""
     run, vm = context.run, context.vm
-    fact = context.store.ask(lambda read: facts.last_of_vm(read, run.id, vm.vm_key, PROOF))
+    fact = context.store.ask(facts.last_of_vm, run.id, vm.vm_key, PROOF)
     return str(fact.value) if fact else None
 
 

@@ -96,7 +96,7 @@ def is_expected(context: VmContext) -> bool:
     if "database" not in context.study.workload.needs:
         return False
     scopes = ("dataset", _DROPPED)
-    return context.store.ask(lambda read: facts.last_scope(read, context.vm.id, scopes)) == "dataset"
+    return context.store.ask(facts.last_scope, context.vm.id, scopes) == "dataset"
 
 
 def note_lost(context: VmContext) -> None:

@@ -56,7 +56,7 @@ def evaluate(
     store: Store, vm_id: int, attempt_id: int, file: LogFile, boot_age_s: float, guest: GuestTopology
 ) -> LogEvidence:
     """What a fetched log proves about a boot that was `boot_age_s` old when the log was fetched."""
-    earlier = store.ask(lambda conn: facts.last_value(conn, vm_id, SCOPE, "began", not_of=attempt_id))
+    earlier = store.ask(facts.last_value, vm_id, SCOPE, "began", not_of=attempt_id)
     return evidence_of_boot(
         read_vmware_log(file.text),
         source=file.source,
@@ -129,11 +129,11 @@ def collect(journal: Journal, session: Session, ref: VmRef) -> None:
 
 def _fetch_pending(store: Store, run: Run, vm_key: str, session: Session, ref: VmRef) -> None:
     """Fetch the log of the VM's last boot if it is still missing, and amend what is stored of the boot."""
-    last = store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm_key, SCOPE))
+    last = store.ask(facts.last_of_vm, run.id, vm_key, SCOPE)
     if last is None or last.key != PENDING or last.attempt_id is None:
         return
     number, pending = last.attempt_id, cast("dict[str, str]", last.value)
-    attempt = store.ask(lambda connection: attempts.get_attempt(connection, number))
+    attempt = store.ask(attempts.get_attempt, number)
     effective: Any = attempt.effective
     try:
         file = fetch_log(session, read.read_vm(session, ref))

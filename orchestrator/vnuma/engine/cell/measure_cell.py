@@ -162,7 +162,7 @@ class CellSystem:
 
     def remembered(self, scope: str) -> Document:
         """The latest value of each of the VM's facts in that scope, in this run."""
-        known = self.context.store.ask(lambda read: facts.facts_of_run(read, self.context.run.id, scope))
+        known = self.context.store.ask(facts.facts_of_run, self.context.run.id, scope)
         return {
             fact.key: fact.value
             for fact in known
@@ -173,7 +173,7 @@ class CellSystem:
         """Raise between iterations if a stop was requested or the allowed hours end. Samples are kept."""
         run = self.context.run.name
         refuse_if_over(self.context.study, run, utc_now())
-        asked = self.context.store.ask(lambda read: runs.get_run(read, run).stop_requested)
+        asked = self.context.store.ask(runs.get_run, run).stop_requested
         if asked is StopRequest.NOW:
             raise Interrupted(f"{run} was asked to stop.", fix=f"vnuma run --resume {run}")
 
@@ -399,7 +399,7 @@ def _record_counters(
 
 def _ids(context: VmContext, session: Session) -> dict[str, int]:
     run, vm = context.run, context.vm
-    known = context.store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm.vm_key, _IDS))
+    known = context.store.ask(facts.last_of_vm, run.id, vm.vm_key, _IDS)
     if known and isinstance(known.value, dict):
         return {str(name): int(number) for name, number in known.value.items()}
     ids = counters.counter_ids(session)

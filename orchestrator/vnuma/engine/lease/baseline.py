@@ -175,7 +175,7 @@ def refuse_foreign_changes(context: VmContext, vm: VmFacts) -> None:
     """Neither overwrite nor measure what somebody else has changed during the study. Raises SomebodysChange
     with each setting's three values.
     """
-    changes = context.store.ask(lambda connection: attempts.changes_of_vm(connection, context.vm.id))
+    changes = context.store.ask(attempts.changes_of_vm, context.vm.id)
     refuse_settings(vm.name, conflicts(baseline_settings(context.vm), written(changes), vm.settings))
 
 

@@ -74,7 +74,8 @@ def refuse_other(vm: Vm, facts: VmFacts) -> None:
 
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
     """Raise VmHeld if another run has marked the VM, with its holder and time."""
-    if mark := foreign_mark(vm.lease, run):
+    mark = foreign_mark(vm.lease, *((run.name, iso(run.created_at)) if run else (None, None)))
+    if mark:
         raise VmHeld(
             f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
             fix=f"Wait, or ask them to: vnuma stop {mark['run']}. Nothing was changed.",
@@ -99,10 +100,12 @@ def note_text(run: Run) -> str:
     return f"under study by {holder()}, run {run.name}, since {since}"
 
 
-def foreign_mark(text: str | None, run: Run | None) -> dict[str, str] | None:
-    """The mark if it is another run's. Run names do not identify one: each store has its own quick.1."""
+def foreign_mark(text: str | None, run: str | None, created: str | None) -> dict[str, str] | None:
+    """The mark if it is not that of the `run` created then. A name identifies none, since each store has its
+    own quick.1; it has to do where `created` is not known.
+    """
     mark = parse_mark(text)
-    ours = mark and run and (mark["run"], mark.get("created")) == (run.name, iso(run.created_at))
+    ours = mark and mark["run"] == run and created in (None, mark.get("created"))
     return None if ours else mark
 
 

@@ -35,7 +35,6 @@ from vnuma.engine.instance.sql_settings import to_restore, wait_for_server
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings, refuse_altered, written
 from vnuma.engine.lease.supervision import release_dead_supervisor
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait
-from vnuma.engine.lease.whose_vm import foreign_mark
 from vnuma.engine.restore.restore_vm import (
     Choice,
     Difference,
@@ -61,6 +60,7 @@ from vnuma.store import attempts, audit, cells, facts, leases, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.rows import Lease, RestoreOutcome, Run, Vm
+from vnuma.store.tables import iso
 from vnuma.workloads.interface import workload_named
 from vnuma.workloads.shell import LONGEST_S, Output, Shell
 
@@ -230,7 +230,7 @@ def _restored_before(held: VmContext, choice: Choice) -> Restored | None:
 
 
 def _last_attempt(held: VmContext) -> int:
-    lines = held.store.ask(lambda read: attempts.lines_of_run(read, held.run.id, held.vm.id))
+    lines = held.store.ask(attempts.lines_of_run, held.run.id, held.vm.id)
     return max((line.id for line in lines), default=0)
 
 
@@ -297,7 +297,6 @@ def source_in_store(context: VmContext, choice: Choice) -> Source:
     with store.read() as connection:
         ours = written(attempts.changes_of_vm(connection, vm.id))
     known = vm.baseline is not None
-    before = baseline_settings(vm) if known else {}
 
     def power_lines() -> list[AuditLine]:
         with store.read() as connection:
@@ -311,9 +310,9 @@ def source_in_store(context: VmContext, choice: Choice) -> Source:
         choice=choice,
         choose=_choose(vm.name),
         power=baseline_power(vm) if known else None,
-        before=lambda _now: before,
+        known=baseline_settings(vm) if known else {},
         written=ours,
-        foreign_mark=lambda text: foreign_mark(text, run),
+        created=iso(run.created_at),
         power_lines=power_lines,
         is_known=known,
         untouched=vm.at_baseline or not ours,

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from vnuma.domain.study.study import PowerRules
-from vnuma.domain.vm.change import Edit, net, settings_after, value_words
+from vnuma.domain.vm.change import Edit, net, value_words
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.context import VmContext
@@ -363,10 +363,6 @@ def source_in_log(one: Unanswered, choice: Choice) -> Source:
     noted = [line.detail or "{}" for line in one.lines if line.action == DEADLINES]
     ours = written([list(line.change) for line in one.lines])
 
-    def foreign(text: str | None) -> dict[str, str] | None:
-        mark = parse_mark(text)
-        return None if mark is None or mark["run"] == one.run else mark
-
     return Source(
         vm_key=one.vm_key,
         name=one.vm,
@@ -375,9 +371,9 @@ def source_in_log(one: Unanswered, choice: Choice) -> Source:
         choice=choice,
         choose="Add --theirs or --baseline to the command.",
         power=power[0] if power else None,
-        before=lambda now: settings_after(now, before),
+        known=before,
+        is_whole=False,
         written={name: values for name, values in ours.items() if name in before},
-        foreign_mark=foreign,
         power_lines=lambda: about_power(one.lines),
         held=VmHeld,
     )

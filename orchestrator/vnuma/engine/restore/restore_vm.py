@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vnuma.domain.study.study import PowerRules
-from vnuma.domain.vm.change import Change, Edit, change_back, net
+from vnuma.domain.vm.change import Change, Edit, change_back, net, settings_after
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
@@ -23,7 +23,7 @@ from vnuma.engine.instance.sql_identity import require_silence
 from vnuma.engine.instance.sql_settings import Baselined, InstanceSetting, wait_for_server
 from vnuma.engine.lease.baseline import ForeignChange, conflict_words, conflicts
 from vnuma.engine.lease.vcenter_retry import Tell, VCenterRetry, retry_vcenter
-from vnuma.engine.lease.whose_vm import ended_with_its_lab, find_by_key
+from vnuma.engine.lease.whose_vm import ended_with_its_lab, find_by_key, foreign_mark
 from vnuma.errors import AttemptFailed, EnvironmentProblem, NotAtBaseline, RestoreConflict, VmHeld
 from vnuma.store.audit import AuditLine
 from vnuma.store.tables import utc_now
@@ -101,14 +101,16 @@ class Source:
     """How to choose where somebody else changed a setting."""
     power: Power | None
     """The power state before; None if the run did not change it."""
-    before: Callable[[Settings], Settings]
-    """The settings before; the present ones complete a source that has only some."""
+    known: Settings
+    """The settings before."""
     written: Mapping[str, set[Value]]
     """Every value that the run may have written, by setting."""
-    foreign_mark: Callable[[str | None], dict[str, str] | None]
-    """The mark on the VM if it is another run's."""
     power_lines: Callable[[], Sequence[AuditLine]]
     """The changes of the VM's power in the audit log, including failures."""
+    created: str | None = None
+    """When the run was created, as its mark says; None where its name has to do."""
+    is_whole: bool = True
+    """Whether every setting before is known; else the present ones complete them."""
     is_known: bool = True
     """Whether there is anything to restore."""
     untouched: bool = False
@@ -123,6 +125,14 @@ class Source:
     """SQL Server's settings to restore."""
     proves: Callable[[Session, VmRef], bool] = lambda _session, _ref: False
     """Whether the SQL Server that answers now runs inside the VM."""
+
+    def foreign_mark(self, text: str | None) -> dict[str, str] | None:
+        """The mark if it is another run's."""
+        return foreign_mark(text, self.run, self.created)
+
+    def before(self, now: Settings) -> Settings:
+        """The settings before."""
+        return self.known if self.is_whole else settings_after(now, self.known)
 
     def foreign(self, facts: VmFacts) -> list[ForeignChange]:
         """Settings that somebody else changed."""

@@ -90,10 +90,10 @@ def why_no_more(context: VmContext, clock: Callable[[], datetime] = utc_now) -> 
     """
     run, study, vm = context.run, context.study, context.vm
     ask, most = context.store.ask, study.limits.attempts_per_cell
-    now = ask(lambda connection: cells.limits_of(connection, vm, most))
+    now = ask(cells.limits_of, vm, most)
     if now.stop_requested:
         return "the run was asked to stop"
-    past = ask(lambda connection: attempts.lines_of_run(connection, run.id, vm.id))
+    past = ask(attempts.lines_of_run, run.id, vm.id)
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
     if ended and not vm.at_baseline and ended[-1].reason in NEEDS_A_PERSON:
         return f"{vm.name} {NEEDS_A_PERSON[ended[-1].reason]}; it was left as it is"
@@ -109,7 +109,7 @@ def why_no_more(context: VmContext, clock: Callable[[], datetime] = utc_now) -> 
 def peek_next_cell(context: VmContext) -> Cell | None:
     """The cell that the next claim would take; does not take it."""
     most = context.study.limits.attempts_per_cell
-    return context.store.ask(lambda connection: cells.peek_next(connection, context.vm.id, most))
+    return context.store.ask(cells.peek_next, context.vm.id, most)
 
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})

@@ -282,9 +282,7 @@ def restoring(store: Store, run: Run) -> Iterator[None]:
 
 def lease_token(context: VmContext) -> int | None:
     """The token with which the run holds this VM now; None when it does not."""
-    return context.store.ask(
-        lambda connection: leases.token_of(connection, context.vm.vm_key, context.run.id)
-    )
+    return context.store.ask(leases.token_of, context.vm.vm_key, context.run.id)
 
 
 def settle(store: Store, run: Run) -> None:
