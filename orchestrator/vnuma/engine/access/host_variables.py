@@ -125,6 +125,8 @@ def _is_plain_text(password: str, written: object) -> bool:
     of a fully encrypted file and extra variables are not plain text.
     https://docs.ansible.com/ansible/latest/porting_guides/porting_guide_core_2.19.html
     """
+    # Nothing public in 2.19 names a value's file: is_trusted_as_template is true of a script's output too,
+    # AnsibleError(obj=value) shows it only on the display, and the filter _protomatter.origin is private.
     from ansible._internal._datatag._tags import Origin  # noqa: PLC0415 - as above
     from ansible.parsing.vault import EncryptedString, VaultHelper  # noqa: PLC0415
     from ansible.template import is_trusted_as_template  # noqa: PLC0415
@@ -198,12 +200,9 @@ def _of_vault(error: BaseException | None) -> bool:
 
 
 def _reason(error: AnsibleError) -> str:
-    from ansible._internal._datatag._tags import Origin  # noqa: PLC0415 - as above
-
     words = " ".join(str(error.message).split()).rstrip(".")
-    if isinstance(error.obj, Origin) and error.obj.line_num:
-        return f"line {error.obj.line_num}: {words}"
-    return words
+    line = getattr(error.obj, "line_num", None)
+    return f"line {line}: {words}" if line else words
 
 
 Hosts = dict[str, dict[str, Any]]
