@@ -18,7 +18,17 @@ PLUGINS = ROOT / "plugins"
 
 PURE = {"words", "domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "words", "isolation", "assets", "collector", "file_lock", "logins", "__version__"}
+GROUND = {
+    "errors",
+    "words",
+    "isolation",
+    "assets",
+    "collector",
+    "file_lock",
+    "logins",
+    "tls_contexts",
+    "__version__",
+}
 """What every layer with input and output may import."""
 
 ALLOWED = {
@@ -28,6 +38,7 @@ ALLOWED = {
     "collector": set(),
     "assets": {"errors"},
     "file_lock": {"errors"},
+    "tls_contexts": set(),
     "logins": {"errors", "file_lock"},
     "logs": {"errors", "words"},
     "domain": {"errors", "logs", "words"},

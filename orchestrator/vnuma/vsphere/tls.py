@@ -14,6 +14,7 @@ from cryptography import x509
 
 from vnuma.domain.vm.certificates import rejection
 from vnuma.errors import CertificateRejected, EnvironmentProblem, VCenterUnreachable
+from vnuma.tls_contexts import checking, unchecked
 from vnuma.vsphere.http_response import BadAnswer, BoundedResponse
 from vnuma.vsphere.vcenter import VCenter
 
@@ -26,23 +27,15 @@ def context_for(vcenter: VCenter) -> ssl.SSLContext:
 
     Raises EnvironmentProblem when the CA file cannot be used.
     """
+    trusted = (vcenter.ca_file,) if vcenter.ca_file is not None else (_SYSTEM.cafile, _SYSTEM.capath)
     try:
-        own = vcenter.ca_file is not None
-        context = ssl.create_default_context(
-            cafile=vcenter.ca_file if own else _SYSTEM.cafile, capath=None if own else _SYSTEM.capath
-        )
+        checks = checking(*trusted)
     except (OSError, ssl.SSLError) as error:
         raise EnvironmentProblem(
             f"vcenter.ca_file {vcenter.ca_file} cannot be used: {error.strerror or error}.",
             fix="Name a PEM file with the CA's certificate.",
         ) from error
-    # Python 3.13 also checks optional extensions, which certificates of vCenter's own CA may lack. Signature,
-    # dates and name are still checked.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if not vcenter.verify_tls:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+    return checks if vcenter.verify_tls else unchecked()
 
 
 def channel(
@@ -56,14 +49,6 @@ def channel(
     if vcenter.proxy:
         connection.set_tunnel(host, port)
     return connection
-
-
-def unchecked() -> ssl.SSLContext:
-    """For reading a certificate, which is judged before anything is sent."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def failed(

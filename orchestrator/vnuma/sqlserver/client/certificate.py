@@ -22,6 +22,7 @@ from vnuma.errors import CertificateRejected, SqlUnreachable
 from vnuma.sqlserver.client.deadline import Address, Sockets, all_sockets, connected_to, shut_down, still_open
 from vnuma.sqlserver.client.failures import NO_ENCRYPTION, NO_ENCRYPTION_FIX
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.tls_contexts import checking, unchecked
 
 _PRELOGIN = 0x12
 _ENCRYPTION = 1
@@ -36,7 +37,7 @@ def why_refused(
     `verified`: whether the certificate must be trusted, by the CAs of `ca_file` or else the system's.
     """
     try:
-        _shake_hands(host, port, _checking(ca_file) if verified else _trusting(), timeout_s)
+        _shake_hands(host, port, checking(ca_file) if verified else unchecked(), timeout_s)
     except ssl.SSLCertVerificationError as error:
         why = error.verify_code, error.verify_message
         return rejection(f"{host}:{port}", _shown(host, port, timeout_s), *why, ca_file, "vnuma_sql")
@@ -50,7 +51,7 @@ def why_refused(
 def _shown(host: str, port: int, timeout_s: float) -> x509.Certificate | None:
     """The server's certificate, trusted or not; None if it shows none."""
     try:
-        der = _shake_hands(host, port, _trusting(), timeout_s)
+        der = _shake_hands(host, port, unchecked(), timeout_s)
         return x509.load_der_x509_certificate(der) if der else None
     except (OSError, ValueError, LoginTimeoutError, SqlUnreachable, _NotEncrypted):
         return None
@@ -58,20 +59,6 @@ def _shown(host: str, port: int, timeout_s: float) -> x509.Certificate | None:
 
 class _NotEncrypted(Exception):
     """The server answers PRELOGIN without the requested encryption."""
-
-
-def _checking(ca_file: str | None) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=ca_file)
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context
-
-
-def _trusting() -> ssl.SSLContext:
-    """For reading a certificate, or for a server whose certificate the user trusts explicitly."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _shake_hands(host: str, port: int, context: ssl.SSLContext, timeout_s: float) -> bytes | None:
