@@ -10,12 +10,14 @@ import pytest
 
 from tests.store.build import new_run
 from tests.support.hosts import vm_of
+from tests.support.studies import study
 from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.places import audit_file
 from vnuma.engine.audit.log import Journal
 from vnuma.engine.cell.dataset import DATABASE
+from vnuma.engine.lease.baseline import DEADLINES, deadlines
 from vnuma.engine.restore.restore import naming_all, restore_each
 from vnuma.engine.restore.restore_leftovers import (
     RestoreRequest,
@@ -112,8 +114,8 @@ def test_without_a_log_nothing_is_left_and_a_damaged_one_is_named(store: Store) 
 
 def test_the_source_has_the_settings_before_the_deadlines_and_the_power(store: Store) -> None:
     """Present settings complete it, since the log has only what was changed."""
-    rules = PowerRules(vcenter_retry_s=1)
-    noted: Wrote = lambda journal: journal.note("deadlines", rules.model_dump_json())  # noqa: E731
+    long = study(power={"vcenter_retry_s": 1}, workload={"name": "cross_join", "timeout_s": 9000})
+    noted: Wrote = lambda journal: journal.note(DEADLINES, deadlines(long))  # noqa: E731
     (one,) = left_by(store, noted, changing(CORES, OFF, SOFT_NUMA))
 
     source = source_in_log(one, "refuse")
@@ -121,11 +123,22 @@ def test_the_source_has_the_settings_before_the_deadlines_and_the_power(store: S
     now = vm_of(numCoresPerSocket=16)
     assert source.before(now.settings)["numCoresPerSocket"] == 4
     assert source.before(now.settings)["memoryMB"] == now.settings["memoryMB"]
-    assert (source.power, source.rules.vcenter_retry_s) == (Power.ON, 1)
+    assert (source.power, source.rules, source.execution_s) == (Power.ON, long.power, 9000)
     assert source.written == {"numCoresPerSocket": {16}}
     assert [edit.setting for edit in source.change(now)] == ["numCoresPerSocket"]
     assert [edit.setting for edit in one.inside] == ["sql.softNuma"]
     assert [line.action for line in source.power_lines()] == ["reconfigure"]
+
+
+def test_deadlines_that_an_earlier_version_noted_are_read(store: Store) -> None:
+    """Those without the workload's: its programs may run as long as a step usually does."""
+    rules = PowerRules(vcenter_retry_s=1)
+    noted: Wrote = lambda journal: journal.note(DEADLINES, rules.model_dump_json())  # noqa: E731
+    (one,) = left_by(store, noted, changing(CORES))
+
+    source = source_in_log(one, "refuse")
+
+    assert (source.rules, source.execution_s) == (rules, 0)
 
 
 @pytest.mark.parametrize(

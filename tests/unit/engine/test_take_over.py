@@ -62,7 +62,7 @@ def test_a_baseline_is_in_the_audit_log_before_the_store_has_it(
             cells.save(connection, vm.id, token, known)
     journal, now = Journal(store, vm.vm_key, vm.name, run), replace(vm, baseline=known)
 
-    taken = lease_with_baseline(store, run, now, dict(found), journal, study().power)
+    taken = lease_with_baseline(store, run, now, dict(found), journal, study())
 
     with store.read() as connection:
         assert leases.get_vm(connection, vm.id).baseline == found
@@ -75,7 +75,7 @@ def test_no_attempt_of_an_earlier_process_stays_open(store: Store, run: Run) -> 
     leased = new_vm(store, run, arms=1)
     opened, journal = claim(store, leased), Journal(store, leased.vm.vm_key, "sql16", run)
 
-    lease_with_baseline(store, run, replace(leased.vm, baseline=OLD), OLD, journal, study().power)
+    lease_with_baseline(store, run, replace(leased.vm, baseline=OLD), OLD, journal, study())
 
     with store.read() as connection:
         assert attempts.get_attempt(connection, opened.id).outcome is Outcome.INTERRUPTED

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from vnuma.domain.study.study import PowerRules
+from vnuma.domain.study.study import PowerRules, Study
 from vnuma.domain.vm.change import change_back, value_words
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import LEASE_PREFIX, WRITTEN_BY_ESXI, Power, Settings, Value
@@ -35,6 +36,8 @@ _RECORDED = "baseline"
 
 DEADLINES = "deadlines"
 """The audit log's action for the study's deadlines, which a restore from the log alone keeps."""
+
+_EXECUTION = "execution_s"
 
 NOT_KNOWN = "not known until the VM is on"
 """In a planned diff: a SQL Server value that cannot be read, since the VM is off."""
@@ -200,11 +203,11 @@ def take_over(free: VmContext, session: Session, ref: VmRef, guest: GuestReader)
     """
     store, run, vm, journal = free.store, free.run, free.vm, journal_of(free)
     refuse_altered(store, run, vm)  # as its restore would, before anything is changed or corrected
-    known, rules = vm.baseline, free.study.power
+    known = vm.baseline
     for _ in range(_MARK_TRIES):
         facts = read.read_vm(session, ref)
         baseline = plan_baseline(store, run, vm, facts, guest)
-        token = lease_with_baseline(store, run, replace(vm, baseline=known), baseline, journal, rules)
+        token = lease_with_baseline(store, run, replace(vm, baseline=known), baseline, journal, free.study)
         known = baseline
         with suppress(apply.ChangedMeanwhile):
             with journal.change("mark", [marking(run, facts)]):
@@ -218,7 +221,7 @@ def take_over(free: VmContext, session: Session, ref: VmRef, guest: GuestReader)
 
 
 def lease_with_baseline(
-    store: Store, run: Run, vm: Vm, baseline: dict[str, object], journal: Journal, rules: PowerRules
+    store: Store, run: Run, vm: Vm, baseline: dict[str, object], journal: Journal, study: Study
 ) -> int:
     """Lease the VM to the run and store its baseline, noted in the audit log first. Returns the token."""
     known = vm.baseline
@@ -226,13 +229,25 @@ def lease_with_baseline(
         if known is not None:  # stays the store's if this process ends here
             record_baseline(journal, known)
         record_baseline(journal, baseline)
-        journal.note(DEADLINES, rules.model_dump_json())
+        journal.note(DEADLINES, deadlines(study))
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, vm.id, token)
         if baseline != known:
             (cells.save if known is None else cells.correct)(connection, vm.id, token, baseline)
     return token
+
+
+def deadlines(study: Study) -> str:
+    """The study's deadlines for the audit log, with that of one execution of its workload."""
+    return json.dumps(study.power.model_dump(mode="json") | {_EXECUTION: study.workload.timeout_s})
+
+
+def noted_deadlines(text: str) -> tuple[PowerRules, float]:
+    """As `deadlines` wrote them; an earlier version noted no execution's, which is 0 then."""
+    noted = json.loads(text)
+    execution_s = float(noted.pop(_EXECUTION, 0))
+    return PowerRules.model_validate(noted), execution_s
 
 
 def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: GuestReader) -> dict[str, object]:

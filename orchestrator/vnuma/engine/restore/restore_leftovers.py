@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from vnuma.domain.study.study import PowerRules
 from vnuma.domain.vm.change import Edit, net, value_words
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
@@ -31,7 +30,7 @@ from vnuma.engine.audit.log import (
     verify_store,
 )
 from vnuma.engine.cell.dataset import DATABASE, is_expected
-from vnuma.engine.lease.baseline import DEADLINES, refuse_altered, written
+from vnuma.engine.lease.baseline import DEADLINES, noted_deadlines, refuse_altered, written
 from vnuma.engine.lease.supervision import is_alive, stop_unless_worked_on
 from vnuma.engine.lease.vcenter_retry import RESTORING
 from vnuma.engine.lease.whose_vm import parse_mark
@@ -361,13 +360,15 @@ def source_in_log(one: Unanswered, choice: Choice) -> Source:
     before = {edit.setting: edit.before for edit in one.settings}
     power = [Power(str(edit.before)) for edit in one.edits if edit.setting == "power"]
     noted = [line.detail or "{}" for line in one.lines if line.action == DEADLINES]
+    rules, execution_s = noted_deadlines(noted[-1] if noted else "{}")
     ours = written([list(line.change) for line in one.lines])
 
     return Source(
         vm_key=one.vm_key,
         name=one.vm,
         run=one.run,
-        rules=PowerRules.model_validate_json(noted[-1]) if noted else PowerRules(),
+        rules=rules,
+        execution_s=execution_s,
         choice=choice,
         choose="Add --theirs or --baseline to the command.",
         power=power[0] if power else None,
