@@ -86,7 +86,7 @@ def _show_counts(result: CheckResult, output: Path) -> None:
     if result.simulated:
         echo(banner(result.simulated))
     echo(headline(result))
-    echo(f"Check      {output}")
+    echo(f"Wrote {output}")
 
 
 _SIGN = 2

@@ -168,9 +168,10 @@ def _database(study: Study) -> list[str]:
 
 def _arms(study: Study, plan: ShapePlan) -> list[str]:
     label = max(len(arm.label) for arm in plan.arms) + 2
+    has_sql = "sql_server" in study.workload.needs
     lines = [
-        f"{'':{label}}   vNUMA nodes               SQL nodes",
-        f"{'Arm':{label}}   predicted  confidence     memory  CPU",
+        f"{'':{label}}   vNUMA nodes" + "               SQL nodes" * has_sql,
+        f"{'Arm':{label}}   predicted  confidence" + "     memory  CPU" * has_sql,
     ]
     for arm in plan.arms:
         mark = "R" if arm.label == study.reference else " "
@@ -180,8 +181,8 @@ def _arms(study: Study, plan: ShapePlan) -> list[str]:
             continue
         seen = arm.prediction
         sure = seen.confidence + (f", else {seen.alternatives[0]}" if seen.alternatives else "")
-        nodes = f"{seen.vnuma_nodes:>6} {arm.view.sql_cpu_nodes:>4}"
-        lines.append(f"{arm.label:{label}} {mark} {seen.vnuma_nodes:>9}  {sure:<14} {nodes}")
+        nodes = f"{seen.vnuma_nodes:>6} {arm.view.sql_cpu_nodes:>4}" if has_sql else ""
+        lines.append(f"{arm.label:{label}} {mark} {seen.vnuma_nodes:>9}  {sure:<14} {nodes}".rstrip())
     twice = ", twice in each block (A/A)" if study.design.a_a else ""
     return [*lines, f"R: reference{twice}"]
 

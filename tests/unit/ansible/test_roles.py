@@ -7,8 +7,10 @@ import re
 import pytest
 import yaml
 
-from tests.unit.ansible.content import ROLES, ROOT, Options, load, role_options
+from tests.unit.ansible.content import ROLES, ROOT, Options, load, role_options, stub_block
 from tools.roles_doc import ORDER, PAGE, page
+from vnuma.domain.study.study import PowerRules
+from vnuma.engine.actions.by_hand import DEADLINES
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -99,3 +101,15 @@ def test_the_page_of_roles_is_what_the_specs_say() -> None:
     """roles.md is written from the argument specs; after a change: python tools/roles_doc.py."""
     assert sorted(ORDER) == ROLES
     assert PAGE.read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize("action", ["vm_power", "vm_topology"])
+def test_deadlines_outside_a_run_are_those_of_a_study(action: str) -> None:
+    """Action and role state each default for Ansible: none differs from the rule that it stands for."""
+    options, usual = stub_block(action, "DOCUMENTATION")["options"], PowerRules()
+    of_role = role_options(action)
+
+    assert {
+        name: (options[name]["default"], of_role[f"{action}_{name}"]["default"])
+        for name in options.keys() & DEADLINES.keys()
+    } == {name: (getattr(usual, rule),) * 2 for name, rule in DEADLINES.items() if name in options}

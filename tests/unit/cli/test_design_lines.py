@@ -39,3 +39,13 @@ def test_a_plan_promises_no_effect_in_fixed_order() -> None:
 def test_an_effect_is_promised_on_all_blocks_where_a_rule_may_end_the_run_before(end: dict[str, Any]) -> None:
     """Fewer blocks show only larger effects."""
     assert ["8 blocks" in detects(**rule) for rule in (end, {"blocks": 8})] == [True, False]
+
+
+@pytest.mark.parametrize(("workload", "shown"), [("cross_join", True), ("page_cache", False)])
+def test_nodes_of_sql_server_are_shown_where_the_study_asks_one(workload: str, shown: bool) -> None:
+    """A guest that is reached by its shell may have no SQL Server."""
+    planned = study(workload={"name": workload})
+
+    text = plan_text(planned, "guest", plan_of(planned), "vnuma run", checks=False)
+
+    assert ("SQL nodes" in text) is shown

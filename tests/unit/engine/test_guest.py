@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.workloads.linux import MACHINE
 from vnuma.domain.study.study import Quiet
 from vnuma.engine.access.guest_shell import linux_facts_of
 from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.cell.boot import wait_quiet
+from vnuma.engine.doctor.diagnose import _machine
 from vnuma.errors import PreflightBlocked
 from vnuma.workloads.page_cache.settings import PageCache
 from vnuma.workloads.shell import Output
@@ -74,3 +76,11 @@ def test_a_windows_machine_is_refused(tmp_path: Path, variables: dict[str, str])
 
     with pytest.raises(PreflightBlocked):
         linux_facts_of(["sql16"], Inventory(inventory), PageCache(name="page_cache"))
+
+
+@pytest.mark.parametrize(("shaped", "state"), [(False, "warn"), (True, "ok")])
+def test_one_node_is_a_warning_only_where_no_study_shapes_the_guest(shaped: bool, state: str) -> None:
+    """A VM's nodes now are not those of a study's arms."""
+    one = replace(MACHINE, nodes=MACHINE.nodes[:1])
+
+    assert [item.state for item in _machine("guest", one, shaped=shaped) if item.subject == "NUMA"] == [state]

@@ -212,11 +212,18 @@ def _shaped(done: Shaped) -> Document:
     return shaped | {"diff": change_diff(shaped["changes"])}
 
 
+DEADLINES = {
+    "shutdown_timeout": "shutdown_timeout_s",
+    "on_shutdown_timeout": "on_shutdown_timeout",
+    "tools_timeout": "tools_timeout_s",
+}
+"""Options of the actions that power a VM, and the study's rule that each stands for."""
+
+
 def _rules(options: Document) -> PowerRules:
+    """The deadlines that the options name; the others are a study's usual ones."""
     return PowerRules.model_construct(
-        shutdown_timeout_s=options["shutdown_timeout"],
-        on_shutdown_timeout=options["on_shutdown_timeout"],
-        tools_timeout_s=options.get("tools_timeout", 600),
+        **{field: options[name] for name, field in DEADLINES.items() if name in options}
     )
 
 

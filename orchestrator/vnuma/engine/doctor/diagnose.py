@@ -140,16 +140,17 @@ FOLDER = "/var/tmp"
 
 def diagnose_guests(targets: Iterable[Target], inventory: Inventory) -> Iterator[Diagnosis]:
     """Ask every guest without SQL Server once; what each said, or why it said nothing."""
-    names = [target.name for target in targets if target.sql is None]
-    answers = guest_shell.run_on(names, inventory, linux_question(FOLDER)) if names else {}
-    for name in names:
+    guests = {target.name: target for target in targets if target.sql is None}
+    answers = guest_shell.run_on(list(guests), inventory, linux_question(FOLDER)) if guests else {}
+    for name, target in guests.items():
         try:
-            yield from _machine(name, guest_shell.facts_of(name, answers[name]))
+            facts = guest_shell.facts_of(name, answers[name])
+            yield from _machine(name, facts, shaped=target.vcenter is not None)
         except VnumaError as error:
             yield Diagnosis.failed("machine", error)
 
 
-def _machine(name: str, machine: LinuxFacts) -> Iterator[Diagnosis]:
+def _machine(name: str, machine: LinuxFacts, *, shaped: bool) -> Iterator[Diagnosis]:
     yield Diagnosis("ok", "machine", f"{name}: {machine.hostname}, {machine.words}")
     if machine.provenance:
         yield Diagnosis("warn", "machine", why_no_hardware(machine.provenance))
@@ -158,10 +159,10 @@ def _machine(name: str, machine: LinuxFacts) -> Iterator[Diagnosis]:
         f"{node.free_mb + node.cached_mb:,} MB free or cache"
         for node in machine.nodes
     )
-    if len(machine.nodes) == 1:
+    if len(machine.nodes) == 1 and not shaped:
         yield Diagnosis("warn", "NUMA", "one node: arms that need two are left out", nodes)
     else:
-        yield Diagnosis("ok", "NUMA", f"{len(machine.nodes)} nodes", nodes)
+        yield Diagnosis("ok", "NUMA", counted(len(machine.nodes), "node"), nodes)
     if not machine.is_root:
         yield Diagnosis("FAIL", "shell", f"{name}: not root", ("fix: let Ansible become root there",))
     balancing, huge = machine.numa_balancing or "none", machine.transparent_hugepages or "none"
