@@ -76,7 +76,13 @@ def _export(folder: Path) -> None:
     export_run(store, loaded, folder / default_path(loaded).name)
 
 
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSERS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 
 
 QUIET = [

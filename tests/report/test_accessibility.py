@@ -22,8 +22,9 @@ from vnuma.report.page.comparison_page import write_comparison
 from vnuma.report.page.render import write_report
 from vnuma.store.rows import RunState
 
-PAGES = ("report", "check", "/what-if/?vcpus=30&edition=standard")
+PAGES = ("report", "/what-if/?vcpus=30&edition=standard")
 MORE = (
+    "check",
     "comparison",
     "/runs/quick.3",
     "many VMs",

@@ -247,7 +247,11 @@ MOMENTS = 10
 
 @pytest.mark.parametrize(
     ("moment", "server"),
-    [*((moment, False) for moment in range(MOMENTS + 1)), *((moment, True) for moment in (2, 3, 7, 8))],
+    [
+        *((moment, False) for moment in range(MOMENTS + 1)),
+        (8, True),
+        *(pytest.param(moment, True, marks=pytest.mark.long) for moment in (2, 3, 7)),
+    ],
 )
 def test_a_process_that_is_killed_while_it_writes_contradicts_nothing(
     moment: int, server: bool, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
