@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.conftest import LabFactory
 from tests.machines.on_guest import SHAPED, figures, nodes_of
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
-from tests.support.looking import change_by_hand, settings_now
+from tests.support.looking import change_by_hand, reset_by_hand, settings_now
 from tests.support.playbook import play
 from tests.support.postgresql import Cluster, database_of
 from tests.support.site import ask_machine, write_inventory, write_machines
@@ -232,6 +233,35 @@ def test_an_iteration_without_a_figure_has_a_reason_and_its_output(tmp_path: Pat
     assert (sample.value, sample.elapsed_ms, kept(sample)) == (None, None, "tps = 5\n")
     assert "longer than 3 s" in str(sample.reason)
     assert not {"boot", "study"} & {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.long
+def test_a_guest_reset_in_the_middle_has_no_figure_and_is_restored(tmp_path: Path, lab: LabFactory) -> None:
+    """Its program waits until the VM was reset, and then prints one."""
+    running = lab({**SHAPED, "machines": [{"name": "linux16", "vm": "linux16", "real": ["python3"]}]})
+    begun, reset = tmp_path / "begun", tmp_path / "reset"
+    os.mkfifo(begun)
+    os.mkfifo(reset)
+    program = f"open({str(begun)!r}, 'w').close(); open({str(reset)!r}).read(); print('tps = 5')"
+    bench = study(
+        tmp_path,
+        {"run": ["python3", "-c", program]},
+        vm="linux16",
+        vcpus=16,
+        reference="2x8",
+        arms=["2x8"],
+    )
+    inventory, before = write_machines(tmp_path, running), settings_now(running, "linux16")
+
+    with ThreadPoolExecutor(1) as one:
+        run = one.submit(vnuma, "run", bench, "-i", inventory)
+        begun.read_text("utf-8")
+        reset_by_hand(running, "linux16")
+        reset.write_text("", "utf-8")
+
+    assert run.result().code == 6, run.result().text
+    assert [one.value for one in samples() if one.value is not None] == []
+    assert settings_now(running, "linux16") == before
 
 
 @HERE

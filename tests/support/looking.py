@@ -72,10 +72,20 @@ def _settings(found: Any) -> dict[str, Any]:
 def change_by_hand(lab: LabHandle, vm: str | None = None, **fields: Any) -> None:
     """Change a VM behind the product's back, as a colleague in the vSphere Client would."""
     with _machine(lab, vm) as found:
-        task = found.ReconfigVM_Task(vim.vm.ConfigSpec(**fields))
-        while task.info.state not in ("success", "error"):
-            pass
-        assert task.info.state == "success", task.info.error
+        _ended(found.ReconfigVM_Task(vim.vm.ConfigSpec(**fields)))
+
+
+def reset_by_hand(lab: LabHandle, vm: str) -> None:
+    """Restart a VM without asking its guest."""
+    with _machine(lab, vm) as found:
+        _ended(found.ResetVM_Task())
+
+
+def _ended(task: Any) -> None:
+    """Wait until it has, without an error."""
+    while task.info.state not in ("success", "error"):
+        pass
+    assert task.info.state == "success", task.info.error
 
 
 def answer_by_hand(lab: LabHandle, choice: str, vm: str | None = None) -> None:
