@@ -43,8 +43,10 @@ WHERE q.is_internal_query = 0
 https://learn.microsoft.com/sql/relational-databases/system-catalog-views/sys-query-store-plan-transact-sql
 """
 
-_NUMBER = re.compile(r"\((-?[0-9.]+(?:[eE][+-]?[0-9]+)?|\$-?[0-9.]+)\)")
-_LITERAL = re.compile(r"-?\$?[0-9.]+(?:[eE][+-]?[0-9]+)?|0x[0-9A-Fa-f]*|N?'(?:[^']|'')*'|NULL", re.DOTALL)
+_NUMBER = re.compile(r"\(((?:-?\$?|\$-)[0-9.]+(?:[eE][+-]?[0-9]+)?)\)")
+_LITERAL = re.compile(
+    r"(?:-?\$?|\$-)[0-9.]+(?:[eE][+-]?[0-9]+)?|0x[0-9A-Fa-f]*|N?'(?:[^']|'')*'|NULL", re.DOTALL
+)
 _GUID = re.compile(r"\{guid('[0-9A-Fa-f-]{36}')\}")
 _NOT_CODE = re.compile(
     r"--[^\r\n]*|/\*.*?\*/|N?'(?:[^']|'')*'|\[(?:[^\]]|\]\])*\]|\"(?:[^\"]|\"\")*\"", re.DOTALL
@@ -55,6 +57,15 @@ _WRITES = re.compile(
     r"|NEXT\s+VALUE)\b",
     re.IGNORECASE,
 )
+_VARIANT = re.compile(r"\s*\boption\s*\(\s*PLAN PER VALUE\s*\(.*\)\s*\)\s*$", re.IGNORECASE | re.DOTALL)
+"""The hint that SQL Server 2022 adds to the variants of a query, and that nobody else may write.
+
+https://learn.microsoft.com/sql/relational-databases/performance/parameter-sensitive-plan-optimization
+"""
+_PARAMETERS = (
+    "{*}BatchSequence/{*}Batch/{*}Statements/{*}StmtSimple/{*}QueryPlan/{*}ParameterList/{*}ColumnReference"
+)
+"""The statement's own parameters: operators, and the plans of functions inside it, have lists of theirs."""
 _TEMPORARY = re.compile(r"#\w")
 _VARIABLE = re.compile(r"(?<![@\w#$])@[\w#$]+")
 
@@ -92,14 +103,16 @@ def compiled(plan: str | None) -> dict[str, str]:
         raise NotReplayable("its plan is not in the Query Store") from None
     return {
         one.attrib["Column"]: one.attrib["ParameterCompiledValue"]
-        for one in root.iterfind(".//{*}ParameterList/{*}ColumnReference")
+        for one in root.iterfind(_PARAMETERS)
         if "ParameterCompiledValue" in one.attrib
     }
 
 
-def batch(text: str, plan: str | None, writes: bool) -> str:
+def batch(text: str | None, plan: str | None, writes: bool) -> str:
     """What executes a query again, with the parameters of its plan. Raises NotReplayable."""
-    parameters, statement = split(text)
+    if text is None:
+        raise NotReplayable("its text is not in the Query Store")
+    parameters, statement = split(_VARIANT.sub("", text))
     code = _NOT_CODE.sub(" ", statement)
     if not writes and (not _READS.match(code) or _WRITES.search(code)):
         raise NotReplayable("it may write (--writes)")

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from xml.sax.saxutils import quoteattr
@@ -67,10 +68,15 @@ def replay() -> ModuleType:
             "EXEC sys.sp_executesql N'SELECT @p', N'@p int,@unused int', @p = 1",
         ),
         (
-            "(@g uniqueidentifier)SELECT @g",
-            {"g": "{guid'6F9619FF-8B86-D011-B42D-00C04FC964FF'}"},
-            "EXEC sys.sp_executesql N'SELECT @g', N'@g uniqueidentifier', "
-            "@g = '6F9619FF-8B86-D011-B42D-00C04FC964FF'",
+            "(@a int)SELECT a FROM t WHERE a = @a option (PLAN PER VALUE(ObjectID = 0, QueryVariantID = 1, "
+            "predicate_range([d].[dbo].[t].[a] = @a, 100.0, 1000000.0)))",
+            {"a": "(5)"},
+            "EXEC sys.sp_executesql N'SELECT a FROM t WHERE a = @a', N'@a int', @a = 5",
+        ),
+        (
+            "(@a int)SELECT a FROM t WHERE a = @a OPTION (MAXDOP 1)",
+            {"a": "(5)"},
+            "EXEC sys.sp_executesql N'SELECT a FROM t WHERE a = @a OPTION (MAXDOP 1)', N'@a int', @a = 5",
         ),
     ],
 )
@@ -82,8 +88,40 @@ def test_a_query_becomes_a_batch_with_its_plans_parameters(
 
 
 @pytest.mark.parametrize(
+    ("value", "argument"),
+    [
+        ("(123456789)", "123456789"),
+        ("(12.50)", "12.50"),
+        ("($99.9500)", "$99.9500"),
+        ("($-99.9500)", "$-99.9500"),
+        ("(-7.0000000000000000e+000)", "-7.0000000000000000e+000"),
+        ("'2020-01-15 10:20:30.1234567 +05:30'", "'2020-01-15 10:20:30.1234567 +05:30'"),
+        ("N'\u4fdd\u7559'", "N'\u4fdd\u7559'"),
+        ("{guid'6F9619FF-8B86-D011-B42D-00C04FC964FF'}", "'6F9619FF-8B86-D011-B42D-00C04FC964FF'"),
+        ("0x0102030405060708", "0x0102030405060708"),
+        ("NULL", "NULL"),
+        ("(--5)", None),
+        ("N'cut off at the end", None),
+    ],
+)
+def test_a_value_has_the_forms_of_real_plans(replay: ModuleType, value: str, argument: str | None) -> None:
+    """As published plans show them for each type; None: it is not a literal."""
+    with nullcontext() if argument else pytest.raises(replay.NotReplayable):
+        assert replay.literal(value) == argument
+
+
+def test_a_parameter_of_a_function_inside_a_plan_is_not_the_querys(replay: ModuleType) -> None:
+    """A plan may hold those of the functions that it calls, with parameters of the same names."""
+    inner = plan(p="(9)").partition("<BatchSequence><Batch>")[2].partition("</Batch>")[0]
+    whole = plan(p="(1)").replace("</QueryPlan>", f'</QueryPlan><UDF ProcName="f">{inner}</UDF>')
+
+    assert replay.compiled(whole) == {"@p": "(1)"}
+
+
+@pytest.mark.parametrize(
     ("text", "values"),
     [
+        (None, {}),
         ("UPDATE t SET a = 1", {}),
         ("SELECT 1 INTO t", {}),
         ("WITH w AS (SELECT 1 AS a) DELETE FROM t", {}),
@@ -100,7 +138,7 @@ def test_a_query_becomes_a_batch_with_its_plans_parameters(
     ],
 )
 def test_what_may_write_or_lacks_a_value_is_left_out(
-    replay: ModuleType, text: str, values: dict[str, str]
+    replay: ModuleType, text: str | None, values: dict[str, str]
 ) -> None:
     """A value that is not a literal would be executed."""
     with pytest.raises(replay.NotReplayable):
