@@ -353,7 +353,8 @@ def with_passwords(folder: Path, running: LabHandle) -> Path:
     return inventory
 
 
-@pytest.mark.parametrize("client", [None, pytest.param("driver", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("client", [None, "driver"])
 def test_a_program_is_kept_without_the_passwords_of_its_machines(
     tmp_path: Path, lab: LabFactory, client: str | None
 ) -> None:
