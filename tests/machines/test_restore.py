@@ -87,10 +87,11 @@ class LocalShell:
         return Output(done.returncode, done.stdout, done.stderr)
 
 
-def reached(shell: Shell) -> tuple[object, ...]:
+def reached(shell: Shell) -> tuple[object, Path]:
     """Which machine a shell outside a play reaches, and by which inventory."""
     assert isinstance(shell, partial)
-    return shell.args
+    name, inventory = shell.args
+    return name, inventory.path
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,8 @@ def test_a_full_disk_fails_the_task_with_its_exit_code() -> None:
 
     writes = type("Writes", (VnumaAction,), {"spec": {}, "act": act})
     connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir="/unused"))
-    action = writes(Task(), connection, *[None] * 4)
+    prompts = SimpleNamespace(password=None, become_pass=None)
+    action = writes(Task(), connection, prompts, *[None] * 3)
 
     failed = action.run(task_vars={})
 
