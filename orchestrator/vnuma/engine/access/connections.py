@@ -13,7 +13,7 @@ from pathlib import Path
 from vnuma import assets
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
-from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
+from vnuma.engine.access.target import Target, VCenterTarget
 from vnuma.errors import VCenterUnreachable
 from vnuma.logins import Logins, now_sharing, sharing
 from vnuma.sqlserver.client.connect import SqlServer
@@ -99,11 +99,7 @@ def _address(wanted: VCenterTarget) -> str:
 
 def sql_server(target: Target) -> SqlServer:
     """How to log in to this target's SQL Server, with the ODBC driver found here."""
-    return server_login(target.server)
-
-
-def server_login(wanted: SqlTarget) -> SqlServer:
-    """How to log in to a SQL Server, with the ODBC driver found here."""
+    wanted = target.server
     return SqlServer(
         host=wanted.host,
         port=wanted.port,

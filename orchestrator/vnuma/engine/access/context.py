@@ -23,9 +23,9 @@ from vnuma.engine.access.secrets import Private, resolve_all
 from vnuma.engine.access.target import Target, is_shaped
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import SqlServer
-from vnuma.store import leases, runs
+from vnuma.store import facts, leases, runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Run, Vm
+from vnuma.store.rows import Fact, Run, Vm
 from vnuma.store.rows import Study as StoredStudy
 from vnuma.vsphere.connect import Session, connect
 from vnuma.workloads.shell import Shell
@@ -61,6 +61,10 @@ class VmContext:
     def fence(self) -> None:
         """Raise LeaseLost when the VM's lease has moved to another token."""
         self.store.ask(leases.require_current, self.vm.vm_key, self.token)
+
+    def last_fact(self, scope: str) -> Fact | None:
+        """The VM's latest fact of that scope in this run."""
+        return self.store.ask(facts.last_of_vm, self.run.id, self.vm.vm_key, scope)
 
     @contextmanager
     def vsphere(self) -> Iterator[Session]:

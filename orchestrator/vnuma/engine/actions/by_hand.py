@@ -26,7 +26,7 @@ from vnuma.engine.audit.log import Journal
 from vnuma.engine.cell.shape import (
     PowerSwitch,
     Shaped,
-    change_diff,
+    edits_diff,
     not_left_off,
     plan_shape,
     shape,
@@ -208,8 +208,7 @@ def benchmark(target: Target, options: Document) -> Document:
 
 
 def _shaped(done: Shaped) -> Document:
-    shaped = shaped_document(done)
-    return shaped | {"diff": change_diff(shaped["changes"])}
+    return shaped_document(done) | {"diff": edits_diff(done.change)}
 
 
 DEADLINES = {

@@ -30,7 +30,6 @@ from vnuma.engine.cell.shape import (
     POWER_OFF,
     POWER_ON,
     Shaped,
-    change_diff,
     change_document,
     edits_diff,
     look_and_plan,
@@ -158,8 +157,8 @@ def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell |
 
 def changes_document(changes: Iterable[Edit]) -> Document:
     """What was or would be restored, by setting, including power, SQL Server's settings and the dataset."""
-    change = change_document(sorted(changes, key=lambda edit: edit.setting))
-    return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
+    ordered = sorted(changes, key=lambda edit: edit.setting)
+    return {"changed": bool(ordered), "changes": change_document(ordered), "diff": edits_diff(ordered)}
 
 
 def plan_restore(

@@ -23,7 +23,7 @@ from vnuma.engine.access.target import UNSHAPED
 from vnuma.engine.audit.log import journal_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected, note_lost
-from vnuma.engine.cell.shape import PowerSwitch, own_settings, plan_shape
+from vnuma.engine.cell.shape import PowerSwitch, plan_of_cell
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.sql_settings import PROCESS_AFFINITY, SETTINGS, Boot
 from vnuma.engine.lease.attempt import add_facts, step
@@ -36,7 +36,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.ready import Quietness, Ready
-from vnuma.store import attempts, facts
+from vnuma.store import attempts
 from vnuma.store.rows import Claim, Vm
 from vnuma.vsphere import power, read, uptime
 from vnuma.vsphere.connect import Session, VmRef
@@ -158,8 +158,7 @@ def proven_guest(vm: Vm, shell: Shell, bios_uuid: str | None) -> LinuxFacts:
 
 def proven_uuid(context: VmContext) -> str | None:
     """The UUID by which this run has proven the VM's guest; None where it never did, and wrote nothing."""
-    run, vm = context.run, context.vm
-    fact = context.store.ask(facts.last_of_vm, run.id, vm.vm_key, PROOF)
+    fact = context.last_fact(PROOF)
     return str(fact.value) if fact else None
 
 
@@ -296,8 +295,7 @@ def _settle(context: VmContext, attempt: Claim, looked: VsphereView) -> tuple[li
     Returns what does not match, and whether something was changed, so that another boot would help.
     """
     arm, server, journal = context.study.arm(attempt.arm), context.sql(), journal_of(context)
-    own = own_settings(context, looked.vm, looked.host)
-    prediction = plan_shape(arm, looked.vm, looked.host, own).prediction
+    prediction = plan_of_cell(context, arm, looked.vm, looked.host).prediction
     boot = Boot(context.study, arm, context.vm, prediction)
     before = len(journal.made)
     found = [setting.mismatch(boot, server, journal) for setting in SETTINGS]
@@ -336,8 +334,8 @@ def _judged(
     context: VmContext, attempt: Claim, looked: VsphereView, inside: GuestView, wrong: list[str]
 ) -> Judgement:
     """Everything that invalidates this boot: topology, VM settings, soft-NUMA and TCP ports."""
-    arm, own = context.study.arm(attempt.arm), own_settings(context, looked.vm, looked.host)
-    planned = plan_shape(arm, looked.vm, looked.host, own)
+    arm = context.study.arm(attempt.arm)
+    planned = plan_of_cell(context, arm, looked.vm, looked.host)
     judgement = judge(arm, planned.prediction, inside.guest, start=inside.start, evidence=inside.log)
     strayed = (
         f"{edit.setting} is {value_words(edit.before)}, the arm needs {value_words(edit.after)}"

@@ -398,13 +398,12 @@ def _record_counters(
 
 
 def _ids(context: VmContext, session: Session) -> dict[str, int]:
-    run, vm = context.run, context.vm
-    known = context.store.ask(facts.last_of_vm, run.id, vm.vm_key, _IDS)
+    known = context.last_fact(_IDS)
     if known and isinstance(known.value, dict):
         return {str(name): int(number) for name, number in known.value.items()}
     ids = counters.counter_ids(session)
     with context.store.write() as write:
-        facts.add_vm_facts(write, vm.id, _IDS, {"ids": ids})
+        facts.add_vm_facts(write, context.vm.id, _IDS, {"ids": ids})
     return ids
 
 

@@ -348,9 +348,14 @@ def look_and_plan(
     Raises HostChanged, SomebodysChange, ArmImpossible.
     """
     vm, host = read.read_vm_on_host(session, ref)
-    planned = plan_shape(arm, vm, host, own_settings(context, vm, host))
+    planned = plan_of_cell(context, arm, vm, host)
     _refuse_foreign(context, vm)
     return vm, host, planned
+
+
+def plan_of_cell(context: VmContext, arm: Arm, vm: VmFacts, host: HostFacts) -> Shaped:
+    """As `plan_shape`, with the VM's own values from before the run."""
+    return plan_shape(arm, vm, host, own_settings(context, vm, host))
 
 
 def _refuse_foreign(context: VmContext, vm: VmFacts) -> None:
@@ -374,14 +379,6 @@ def change_document(change: Iterable[Edit]) -> list[dict[str, object]]:
     return [asdict(edit) for edit in change]
 
 
-def change_diff(changes: Iterable[dict[str, object]]) -> dict[str, dict[str, object]]:
-    """A change as Ansible's diff mode shows it."""
-    return {
-        side: {str(edit["setting"]): diff_text(edit[side]) for edit in changes}
-        for side in ("before", "after")
-    }
-
-
 def diff_text(value: object) -> object:
     """A list of CPUs on one line; Ansible would print one per line."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else value
@@ -389,7 +386,11 @@ def diff_text(value: object) -> object:
 
 def edits_diff(edits: Iterable[Edit]) -> dict[str, dict[str, object]]:
     """Edits as Ansible's diff mode shows them, in the order of their names."""
-    return change_diff(change_document(sorted(edits, key=lambda edit: edit.setting)))
+    ordered = sorted(edits, key=lambda edit: edit.setting)
+    return {
+        "before": {edit.setting: diff_text(edit.before) for edit in ordered},
+        "after": {edit.setting: diff_text(edit.after) for edit in ordered},
+    }
 
 
 def shaped_document(done: Shaped) -> Document:

@@ -188,8 +188,7 @@ def _once_reported(context: VmContext, attempt: Claim, found: IdentityComparison
 
 def latest(context: VmContext, scope: str, of: Claim | None = None) -> dict[str, object] | None:
     """The value of the VM's latest fact of that scope, if the attempt `of` has it; None without one."""
-    run, vm = context.run, context.vm
-    fact = context.store.ask(facts.last_of_vm, run.id, vm.vm_key, scope)
+    fact = context.last_fact(scope)
     if fact is None or (of is not None and fact.attempt_id != of.id):
         return None
     return dict(fact.value) if isinstance(fact.value, dict) else None
@@ -203,11 +202,10 @@ started.
 
 def proven_boot(context: VmContext, attempt: Claim) -> str:
     """That number. Raises WrongServer where the guest was not proven in this attempt."""
-    run, vm = context.run, context.vm
-    fact = context.store.ask(facts.last_of_vm, run.id, vm.vm_key, PROVEN_BOOT)
+    fact = context.last_fact(PROVEN_BOOT)
     if fact is None or fact.attempt_id != attempt.id:
         raise WrongServer(
-            f"{vm.name}: its guest is not proven to be the VM's.",
+            f"{context.vm.name}: its guest is not proven to be the VM's.",
             fix="The role guest_ready proves it; run it in the same attempt, before this step.",
         )
     return str(fact.value)

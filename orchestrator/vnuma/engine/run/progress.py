@@ -162,10 +162,19 @@ class Progress:
         return tuple(site.node for site in self.sites if all(vm.node != site.node for vm in self.vms))
 
     @property
+    def lacks_cells(self) -> bool:
+        """Whether a cell of any site has no valid attempt."""
+        return self.valid < self.total or bool(self.unplanned)
+
+    @property
+    def has_cells_left(self) -> bool:
+        """Whether a cell of any site may be attempted once more."""
+        return self.done < self.total or bool(self.unplanned)
+
+    @property
     def is_complete(self) -> bool:
         """Whether every cell of every site is valid and every VM is at its baseline."""
-        cells = self.valid == self.total and not self.unplanned
-        return cells and all(vm.at_baseline for vm in self.vms)
+        return not self.lacks_cells and all(vm.at_baseline for vm in self.vms)
 
     @property
     def total(self) -> int:

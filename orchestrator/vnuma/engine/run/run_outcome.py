@@ -55,12 +55,12 @@ class RunOutcome:
                 f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
                 fix=anew if self.closed.for_good else later,
             )
-        lacking = valid < total or bool(self.progress.unplanned)
-        if self.stopped and lacking:
+        if not self.progress.lacks_cells:
+            return
+        if self.stopped:
             ended = Interrupted if self.interrupted else CellsMissing
             raise ended(f"Stopped after {valid} of {total} cells.", fix=again)
-        if lacking:
-            raise _missing(self.progress)
+        raise _missing(self.progress)
 
 
 End = Literal["ended", "paused", "hours_missed", "not_at_baseline"]
@@ -77,8 +77,7 @@ def end_of(outcome: RunOutcome | None, error: Exception | None) -> End:
         return "ended"
     if outcome.closed:
         return "hours_missed"
-    left = outcome.progress.valid < outcome.progress.total or bool(outcome.progress.unplanned)
-    return "paused" if outcome.stopped and left else "ended"
+    return "paused" if outcome.stopped and outcome.progress.lacks_cells else "ended"
 
 
 def resume_command(run: Run) -> str:
@@ -99,10 +98,9 @@ def state_at_end(progress: Progress, problems: Sequence[Exception]) -> RunState:
     """The run's state once nothing works on it: stopped while cells are left, failed without any."""
     if away := [problem for problem in problems if isinstance(problem, NotAtBaseline)]:
         return state_away(away)
-    if progress.valid == progress.total and not progress.unplanned:
+    if not progress.lacks_cells:
         return RunState.FINISHED
-    left = progress.done < progress.total or progress.unplanned
-    return RunState.STOPPED if left else RunState.FAILED
+    return RunState.STOPPED if progress.has_cells_left else RunState.FAILED
 
 
 def state_away(problems: Sequence[NotAtBaseline]) -> RunState:
@@ -117,10 +115,9 @@ def _missing(progress: Progress) -> CellsMissing:
     what = f"{run}: {progress.total - progress.valid} of {progress.total} cells have no valid attempt."
     whys = {vm.name: (vm.lasting.detail or "").partition("\n") for vm in progress.vms if vm.lasting}
     if not whys:
-        left = progress.done < progress.total or progress.unplanned
         then = (
             f"{again} uses the remaining attempts."
-            if left
+            if progress.has_cells_left
             else "No attempts are left: correct the cause, then start a new run."
         )
         return CellsMissing(what, fix=f"vnuma results {run} shows why. {then}")

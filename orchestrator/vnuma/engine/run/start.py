@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.order import SCOPE, declaration, hash_of, plan_cells
 from vnuma.domain.study.study import Study
-from vnuma.engine.access.connections import server_login, vcenter
+from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import Inventory, of_site
 from vnuma.engine.access.locking import make_lockable
@@ -101,10 +101,9 @@ def _same_vm(first: str, second: str, plan: TargetPlan) -> InputError:
 
 def client_of(targets: Mapping[str, Target]) -> ClientFacts | None:
     """This end's part in times. None without a SQL Server."""
-    if (wanted := next((target.sql for target in targets.values() if target.sql), None)) is None:
-        return None
-    server = server_login(wanted)
-    return {**asdict(server.driver), "encryption": server.encryption}
+    for server in (sql_server(target) for target in targets.values() if target.sql):
+        return {**asdict(server.driver), "encryption": server.encryption}
+    return None
 
 
 def create_run(

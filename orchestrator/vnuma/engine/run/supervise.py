@@ -386,8 +386,7 @@ def _closed(work: SupervisedRun) -> Closed | None:
     """Why the allowed hours permit no further cell now; None if they do, or none is left."""
     with work.store.read() as connection:
         past = attempts.lines_of_run(connection, work.run.id)
-    progress = progress_of_part(work.store, work.run)
-    left = progress.done < progress.total or progress.unplanned
+    left = progress_of_part(work.store, work.run).has_cells_left
     return closed(work.study, past, utc_now()) if left else None
 
 
