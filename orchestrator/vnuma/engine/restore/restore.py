@@ -187,7 +187,16 @@ def _restore_both(held: VmContext, choice: Choice, say: Say) -> Restored:
     """
     done = Restored(held.vm.name)
     if held.target.vcenter:
-        done = _restored_before(held, choice) or _restore_shaped(held, choice, say)
+        patience = VCenterRetry(held.study.power.vcenter_retry_s)
+        done = _restored_before(held, choice) or restore_vm(
+            partial(source_in_store, held, choice),
+            held.target,
+            _journal(held),
+            home=held.home,
+            fence=held.fence,
+            tell=report_retry(held.store, held.vm, RESTORING, patience, say),
+            say=report_wait(held.store, held.vm, RESTORING, say),
+        )
     if done.lab_ended or not has_guest(held):
         return done
     if held.target.vcenter is None:
@@ -232,19 +241,6 @@ def _restored_before(held: VmContext, choice: Choice) -> Restored | None:
 def _last_attempt(held: VmContext) -> int:
     lines = held.store.ask(attempts.lines_of_run, held.run.id, held.vm.id)
     return max((line.id for line in lines), default=0)
-
-
-def _restore_shaped(held: VmContext, choice: Choice, say: Say) -> Restored:
-    patience = VCenterRetry(held.study.power.vcenter_retry_s)
-    return restore_vm(
-        partial(source_in_store, held, choice),
-        held.target,
-        _journal(held),
-        home=held.home,
-        fence=held.fence,
-        tell=report_retry(held.store, held.vm, RESTORING, patience, say),
-        say=report_wait(held.store, held.vm, RESTORING, say),
-    )
 
 
 def _advance_token(context: VmContext) -> tuple[int, StoreError | None]:

@@ -262,7 +262,7 @@ def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[lis
                     return None
             raise
 
-    done, problems = restore_each(partial(restored, row) for row in rows)
+    done, problems = restore_each([partial(restored, row) for row in rows])
     return [one for one in done if one], [*problems, *unshown[:1]]
 
 
@@ -350,7 +350,7 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
     with store.read() as connection:
         digest = digest_of(connection, run, study)
     with private_folder(home_folder()) as folder, spare_descriptors():
-        secrets = resolve_all(secret for target in going.values() for secret in target.secrets)
+        secrets = resolve_all([secret for target in going.values() for secret in target.secrets])
         remember(secrets)
         with heartbeat(store, run):
             tokens |= take_over_targets(store, run, study, going)
