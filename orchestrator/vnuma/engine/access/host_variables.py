@@ -201,8 +201,8 @@ def _of_vault(error: BaseException | None) -> bool:
 
 def _reason(error: AnsibleError) -> str:
     words = " ".join(str(error.message).split()).rstrip(".")
-    line = getattr(error.obj, "line_num", None)
-    return f"line {line}: {words}" if line else words
+    line = getattr(error.obj, "line_num", None)  # what stands for a failed vault value has any attribute
+    return f"line {line}: {words}" if isinstance(line, int) and line else words
 
 
 Hosts = dict[str, dict[str, Any]]
