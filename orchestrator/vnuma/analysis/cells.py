@@ -46,7 +46,7 @@ class Boot:
     @cached_property
     def log_mean(self) -> float:
         """The cell value Y: mean over sizes of ln(median)."""
-        return statistics.fmean(math.log(median) for median in self.medians)
+        return statistics.fmean([math.log(median) for median in self.medians])
 
 
 @dataclass(frozen=True)

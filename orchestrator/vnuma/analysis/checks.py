@@ -227,7 +227,7 @@ def check_first_iteration(boots: Sequence[Boot], better: Better = "lower") -> Fi
         return NotEvaluated("needs 3 cells with at least 2 timed iterations")
     scores = [
         statistics.fmean(
-            math.log(times[0]) - math.log(statistics.median(times[1:])) for times in boot.iterations
+            [math.log(times[0]) - math.log(statistics.median(times[1:])) for times in boot.iterations]
         )
         for boot in usable
     ]

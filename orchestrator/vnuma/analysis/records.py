@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Covariate, Order, Study
@@ -65,8 +65,8 @@ class Series(NamedTuple):
 
     def measured(self, key: Key) -> tuple[float, ...]:
         """The figures of one field, without iterations that lack it."""
-        column: Times = getattr(self, key)
-        return tuple([figure for figure in column if figure is not None])
+        column: Any = getattr(self, key)
+        return column if None not in column else tuple([figure for figure in column if figure is not None])
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def noise(ms: float | None, df: int, boots: Sequence[Boot]) -> Noise:
         return Noise(sd, upper, df, None if within is None else math.sqrt(within), None)
     counts = [len(times) for boot in boots for times in boot.iterations]
     sizes = len(boots[0].iterations)
-    share = statistics.fmean(median_variance(count) for count in counts) * within / sizes
+    share = statistics.fmean([median_variance(count) for count in counts]) * within / sizes
     return Noise(sd, upper, df, math.sqrt(within), math.sqrt(max(0.0, ms - share)))
 
 

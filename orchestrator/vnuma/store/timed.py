@@ -5,9 +5,10 @@ Excludes warm-ups, failed iterations and other attempts, which `samples` reads.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pydantic_core import from_json
@@ -41,11 +42,8 @@ def timed(conn: Connection, run_id: int, vm_id: int | None = None) -> Iterator[T
     attempts = list(places)
     for first in range(0, len(attempts), _ATTEMPTS):
         rows = conn.execute(_TIMED, {"attempts": attempts[first : first + _ATTEMPTS]}).all()
-        at = 0
-        for (attempt, _, size, form), count in Counter(row[:4] for row in rows).items():
-            columns = zip(*rows[at : at + count], strict=True)
-            *_, elapsed, cpu, client, value, figures, waits, executions = columns
-            at += count
+        for (attempt, _, size, form), own in groupby(rows, itemgetter(0, 1, 2, 3)):
+            *_, elapsed, cpu, client, value, figures, waits, executions = zip(*own, strict=True)
             known = tuple(documents(figures)) if any(figures) else ()
             yield Timed(
                 Series(*places[attempt], size, form, elapsed, cpu, client, value, known), waits, executions
