@@ -39,7 +39,7 @@ from vnuma.store.one_run import store_of_rows, stored_value
 from vnuma.store.open import Store
 from vnuma.store.rows import Sample
 from vnuma.store.tables import metadata
-from vnuma.words.bounded_input import read_json
+from vnuma.words.bounded_json import read_json
 from vnuma.words.plain_text import escaped
 
 STORE = "vnuma.db"

@@ -38,7 +38,8 @@ from vnuma.estate.design_vm import (
     relative_to_here,
 )
 from vnuma.estate.vmx import ignored_keys
-from vnuma.words.bounded_input import NotYaml, mapping, read_yaml
+from vnuma.words.bounded_json import mapping
+from vnuma.words.bounded_yaml import NotYaml, read_yaml
 
 ARM = "vm_topology_arm"
 HINT = "Name a playbook, a file of tasks or variables, or a host_vars folder."

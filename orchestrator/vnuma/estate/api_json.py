@@ -23,7 +23,7 @@ from vnuma.estate.design_vm import (
     json_in,
     mappings,
 )
-from vnuma.words.bounded_input import mapping
+from vnuma.words.bounded_json import mapping
 
 _MOST_BYTES = 128_000_000
 _HEAD = 4096

@@ -15,7 +15,7 @@ from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_of_guest_id
 from vnuma.domain.vm.setting import Power, Settings, Value, ValueKind
 from vnuma.errors import InputError, reading
 from vnuma.logs.pasted import utf16_text
-from vnuma.words import bounded_input
+from vnuma.words import bounded_json
 
 NEW_VM: Settings = {
     **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
@@ -141,7 +141,7 @@ def estate_of_designs(
 def json_in(path: Path, most: int) -> Any:
     """A JSON document of at most that size. Raises InputError for no file, ValueError for another content."""
     with reading(path), path.open("rb") as file:
-        return bounded_input.read_json(file.read(most + 1), most_bytes=most)
+        return bounded_json.read_json(file.read(most + 1), most_bytes=most)
 
 
 def bounded_bytes(path: Path, most: int, what: str) -> bytes:

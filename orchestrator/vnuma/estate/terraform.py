@@ -35,7 +35,7 @@ from vnuma.estate.design_vm import (
     relative_to_here,
 )
 from vnuma.estate.vmx import ignored_keys
-from vnuma.words.bounded_input import mapping
+from vnuma.words.bounded_json import mapping
 
 RESOURCE = "vsphere_virtual_machine"
 

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from vnuma.checks.rule import Finding
 from vnuma.checks.rules.catalogue import find_rule
 from vnuma.errors import InputError, reading
-from vnuma.words.bounded_input import NotYaml, read_yaml
+from vnuma.words.bounded_yaml import NotYaml, read_yaml
 from vnuma.words.validation import Strict
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from tools.what_if import rules
 from vnuma.checks.what_if import DEFAULTS, answer
+from vnuma.engine.design_check.dropped_file import judge
 
 
 def test_the_answer_has_everything_a_page_shows() -> None:
@@ -126,17 +127,26 @@ def test_a_hostile_name_stays_a_string_in_every_tool() -> None:
     ]
 
 
-def test_the_rules_of_the_page_need_nothing_but_the_standard_library(tmp_path: Path) -> None:
-    """What the page gives to a browser answers as the installed package does."""
-    (tmp_path / "rules.zip").write_bytes(rules())
-    program = (
-        "import json, sys; sys.path.insert(0, sys.argv[1]); from vnuma.checks.what_if import answer; "
-        "print(json.dumps(answer({'vcpus': '30', 'edition': 'standard'})))"
-    )
-    command = [sys.executable, "-I", "-S", "-c", program, str(tmp_path / "rules.zip")]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+ANSWER = "from vnuma.checks.what_if import answer; given = answer({'vcpus': '30', 'edition': 'standard'})"
+JUDGE = (
+    "sys.modules['python_calamine'] = type('Calamine', (), {'CalamineWorkbook': None}); "
+    "from vnuma.engine.design_check.dropped_file import judge; given = judge(sys.argv[2], {})"
+)
 
-    assert json.loads(run.stdout) == answer({"vcpus": "30", "edition": "standard"})
+
+@pytest.mark.parametrize("program", [ANSWER, JUDGE], ids=["a question", "a dropped file"])
+def test_the_rules_of_the_page_need_nothing_but_the_standard_library(program: str, tmp_path: Path) -> None:
+    """What the page gives to a browser answers as the installed package does; workbooks need a reader."""
+    (tmp_path / "rules.zip").write_bytes(rules())
+    (tmp_path / "sql16.vmx").write_text('numvcpus = "30"\nmemSize = "65536"\n', encoding="ascii")
+    code = f"import json, sys; sys.path.insert(0, sys.argv[1]); {program}; print(json.dumps(given))"
+    files = [str(tmp_path / name) for name in ("rules.zip", "sql16.vmx")]
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, *files], capture_output=True, text=True, check=True
+    )
+
+    here = answer({"vcpus": "30", "edition": "standard"}) if program == ANSWER else judge(files[1], {})
+    assert json.loads(run.stdout) == here
 
 
 def test_sizes_beyond_every_limit_are_answered_quickly() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -189,7 +190,7 @@ def test_only_the_main_thread_shows_that_the_store_is_away(tmp_path: Path) -> No
     over, error = Seen(tmp_path), StoreAway("The store is away.")
     over.look()
 
-    other = Thread(target=over.show_store_away, args=(error,))
+    other = threading.Thread(target=over.show_store_away, args=(error,))
     other.start()
     other.join()
     assert over.shown == []
@@ -219,10 +220,14 @@ RUN: Any = _Run()
 
 
 @pytest.fixture(autouse=True)
-def no_bounce(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests right after one another count."""
+def no_bounce(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Requests right after one another count, and nothing ends the tests' process later."""
     monkeypatch.setattr(oversight, "_BOUNCE_S", 0.0)
     monkeypatch.setattr(oversight, "_LEAVE_S", 600.0)
+    yield
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -23,7 +23,7 @@ from vnuma.domain.topology.topology import topologies
 from vnuma.domain.workloads.kinds import settings_type
 from vnuma.domain.workloads.settings import Path, Problem
 from vnuma.errors import InputError
-from vnuma.words.bounded_input import NotYaml, read_yaml
+from vnuma.words.bounded_yaml import NotYaml, read_yaml
 from vnuma.words.plain_text import refuse_controls
 from vnuma.words.validation import FIELD_FAULTS, message
 

@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
 from vnuma.errors import EnvironmentProblem, InputError
-from vnuma.words.bounded_input import NotYaml, read_yaml
+from vnuma.words.bounded_yaml import NotYaml, read_yaml
 from vnuma.words.validation import Strict
 
 FIX = "Set ANSIBLE_VAULT_PASSWORD_FILE or ANSIBLE_VAULT_IDENTITY_LIST, or vault_password_file in ansible.cfg."

@@ -22,7 +22,7 @@ from vnuma.store.one_run import Rows, moment_of
 from vnuma.store.open import Store
 from vnuma.store.rows import Sample
 from vnuma.store.samples import StoredSample, iter_samples
-from vnuma.words.bounded_input import read_json
+from vnuma.words.bounded_json import read_json
 from vnuma.words.plain_text import refuse_controls
 
 if TYPE_CHECKING:

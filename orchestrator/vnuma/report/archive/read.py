@@ -24,7 +24,7 @@ from vnuma.store.facts import add_run_facts
 from vnuma.store.one_run import store_of_rows
 from vnuma.store.open import Store
 from vnuma.store.runs import IMPORTED, get_run
-from vnuma.words.bounded_input import read_json
+from vnuma.words.bounded_json import read_json
 from vnuma.words.plain_text import escaped, refuse_controls
 
 NAME = "manifest.json"

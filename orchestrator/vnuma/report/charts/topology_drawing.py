@@ -14,7 +14,7 @@ from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.arm_topologies import ArmTopology
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Outcome, Vm
-from vnuma.words.bounded_input import mapping
+from vnuma.words.bounded_json import mapping
 from vnuma.words.plain_text import counted, gigabytes, listed
 
 _LEFT = 84

@@ -10,7 +10,7 @@ from pydantic import Field
 from vnuma.report.export.parts import Part
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Attempt, Vm
-from vnuma.words.bounded_input import mapping
+from vnuma.words.bounded_json import mapping
 
 AnyPart = TypeVar("AnyPart", bound=Part)
 

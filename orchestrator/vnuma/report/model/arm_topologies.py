@@ -11,7 +11,7 @@ from typing import Any
 from vnuma.domain.topology.topology import Topology
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Attempt, CellState, Outcome, Vm
-from vnuma.words.bounded_input import mapping
+from vnuma.words.bounded_json import mapping
 from vnuma.words.plain_text import counted, listed
 
 

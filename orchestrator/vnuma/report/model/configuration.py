@@ -11,7 +11,7 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.trust import plan_check
 from vnuma.store.facts import CLIENT
 from vnuma.store.rows import Outcome, Vm
-from vnuma.words.bounded_input import mapping
+from vnuma.words.bounded_json import mapping
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import measured_on
 

@@ -23,7 +23,7 @@ from vnuma.report.model.guest import PASSES, left_out
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Attempt, Outcome, Vm
-from vnuma.words.bounded_input import mapping
+from vnuma.words.bounded_json import mapping
 from vnuma.words.plain_text import capitalised, counted, filled, listed
 from vnuma.words.provenance import why_no_hardware
 from vnuma.workloads.call_volume.settings import BUSIEST, OTHER_SCHEDULERS, is_saturated
