@@ -23,11 +23,12 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.linux import linux_facts
+from vnuma.engine.access import secrets
 from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.target import UNSHAPED, Target
 from vnuma.engine.actions import steps
-from vnuma.engine.audit.log import Journal, audit_lines
+from vnuma.engine.audit.log import PROGRAM, Journal, audit_lines
 from vnuma.engine.cell.boot import ready_cell
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.cell.measure_cell import CellSystem
@@ -36,6 +37,7 @@ from vnuma.engine.instance.sql_identity import take_over_unshaped
 from vnuma.engine.restore import restore
 from vnuma.engine.restore import restore_leftovers as leftovers
 from vnuma.engine.restore.restore import (
+    Leftover,
     baseline_values,
     context_in_store,
     differences,
@@ -510,3 +512,20 @@ def test_a_machine_that_the_run_never_came_to_is_left_as_it_was(machine: Machine
 
     assert shell.scripts == []
     assert "removed" not in done.words
+
+
+def test_a_note_of_a_workload_has_no_secret(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a cell's nor a restore's, whatever the workload writes into it."""
+    monkeypatch.setattr(secrets, "_seen", set())
+    secrets.conceal({"ansible_password": "s3cret"})
+    context = machine.context(tmp_path, LocalShell())
+
+    CellSystem(context, new_attempt(machine)).note("load --password s3cret")
+    Leftover(context, "boot").note("unload --password s3cret")
+
+    assert [line.detail for line in audit_lines(machine.store, None) if line.action == PROGRAM] == [
+        "load --password ***",
+        "unload --password ***",
+    ]

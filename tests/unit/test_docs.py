@@ -207,8 +207,8 @@ def _in_package(package: Path, words: list[str]) -> bool:
 def test_each_walk_through_the_code_opens_at_most_fifteen_files() -> None:
     """From a study file to a sample, and from a baseline to its restore; numbered in order."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    walks = re.findall(r"```mermaid\n(.*?)```", page, re.DOTALL)
-    numbers = [[int(number) for number in re.findall(r'\["(\d+) ', walk)] for walk in walks]
+    walks = page.partition("## Two walks")[2].partition("\n## ")[0].split("\n*From ")[1:]
+    numbers = [[int(number) for number in re.findall(r"^(\d+)\. ", walk, re.M)] for walk in walks]
 
     assert len(walks) == 2
     assert all(found == list(range(1, len(found) + 1)) and len(found) <= 15 for found in numbers)

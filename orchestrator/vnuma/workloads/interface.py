@@ -64,7 +64,7 @@ class Reached(Protocol):
         """The text without the values of the run's secrets."""
 
     def note(self, words: str) -> None:
-        """Write a line of the audit log."""
+        """Write a line of the audit log, without the values of secrets."""
 
 
 class SystemUnderTest(Reached, Protocol):
@@ -114,7 +114,9 @@ class SystemUnderTest(Reached, Protocol):
         """Show the present step."""
 
     def record(self, scope: str, document: Mapping[str, object]) -> None:
-        """Store facts with this attempt; reports show those of scope `workload`."""
+        """Store facts with this attempt; reports show those of scope `workload`. Text of a program goes
+        through `masked` first, here and in samples.
+        """
 
     def remember(self, scope: str, document: Mapping[str, object]) -> None:
         """Store facts for later boots of this VM in this run."""
