@@ -25,7 +25,6 @@ from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.store import facts, leases, runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.rehearsal import rehearse
 from vnuma.store.rows import Fact, Run, Vm
 from vnuma.store.rows import Study as StoredStudy
 from vnuma.vsphere.connect import Session, connect
@@ -158,14 +157,11 @@ _kept_stores: dict[str, Store] = {}
 def keep_run(private: Private) -> Store:
     """Open a play's store once for this process and its forks, which share no connection.
 
-    Asks each step's first question once and rehearses a cell, so that no worker parses the study or compiles
-    a statement again.
+    Asks each step's first question once, so that no worker parses the study or compiles the question again.
     """
     store = _kept_stores[private.store_url] = open_store(private.store_url)
-    for name, token in [*private.tokens.items()][:1]:
-        if found := _at_work(store, private.run, name):
-            run, study, vm = found
-            rehearse(store, run, vm, token, exclusive_host=study.design.neighbours == "take_turns")
+    for name in [*private.tokens][:1]:
+        _at_work(store, private.run, name)
     return store
 
 
