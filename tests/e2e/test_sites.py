@@ -52,7 +52,7 @@ def test_a_site_is_measured_from_there_and_the_rest_by_the_controller(
     assert count < 80, "a step of a cell has one connection, not one for each unit of work"
     with store.read() as connection:
         run = runs.get_run(connection, "small.1")
-        known = {vm.name: (vm.node, vm.at_baseline) for vm in leases.vms_of_run(connection, run.id)}
+        known = {vm.name: (vm.site, vm.at_baseline) for vm in leases.vms_of_run(connection, run.id)}
     assert (run.state, run.simulated is None) == (RunState.FINISHED, False)
     assert known == {"sql-a": (None, True), "sql-b": ("site-b", True)}
     assert samples_of(store, "small.1") == [4, 4]

@@ -39,13 +39,13 @@ def new_vm(
     host: str = "esx01",
     arms: int = 0,
     blocks: int = 1,
-    node: str | None = None,
+    site: str | None = None,
 ) -> Leased:
     """A VM, leased, with its baseline saved and `arms` x `blocks` cells in order."""
     run = run or new_run(store)
     with store.write() as conn:
         path = f"/DC/vm/{name}"
-        vm = leases.add_vm(conn, run.id, vm_key=key, name=name, path=path, esxi_host=host, node=node)
+        vm = leases.add_vm(conn, run.id, vm_key=key, name=name, path=path, esxi_host=host, site=site)
         token = leases.take_lease(conn, key, run.id, "ops@ctl1")
         cells.save(conn, vm.id, token, {"numCPUs": 16})
         plan = [(block, arm) for block in range(blocks) for arm in range(arms)]

@@ -84,7 +84,7 @@ def test_a_part_of_an_earlier_run_at_a_site_stays_readable(url: str) -> None:
     with open_store(url, create=False).read() as conn:
         (part,) = sites.sites_of_run(conn, runs.get_run(conn, "quick.1").id)
 
-    assert (part.node, part.supervisor_pid, part.end) == ("site-b", None, {"problems": []})
+    assert (part.name, part.supervisor_pid, part.end) == ("site-b", None, {"problems": []})
 
 
 _SAMPLES = "SELECT count(*) FROM sample"

@@ -156,11 +156,11 @@ def test_facts_of_run_vm_and_attempt_are_listed_in_order(store: Store) -> None:
         facts.add_attempt_facts(conn, attempt.id, leased.token - 1, {"guest": {"nodes": 1}})
 
 
-@pytest.mark.parametrize("node", [None, "site-b", "unplanned"])
-def test_a_step_reads_what_the_single_reads_give(store: Store, node: str | None) -> None:
-    """Run, study and VM in one SELECT; of a node's VM the run is that node's part."""
+@pytest.mark.parametrize("site", [None, "site-b", "unplanned"])
+def test_a_step_reads_what_the_single_reads_give(store: Store, site: str | None) -> None:
+    """Run, study and VM in one SELECT; of a site's VM the run is that site's part."""
     run = new_run(store)
-    leased = new_vm(store, run, name="sql16", node=node)
+    leased = new_vm(store, run, name="sql16", site=site)
     new_vm(store, run, key="vc/2", name="sql17")
     with store.write() as conn:
         sites.add_sites(conn, run.id, ["site-b"])
@@ -171,12 +171,12 @@ def test_a_step_reads_what_the_single_reads_give(store: Store, node: str | None)
     with store.read() as conn:
         single = runs.get_run(conn, run.name)
         expected = (
-            runs.at_site(conn, single, node),
+            runs.at_site(conn, single, site),
             runs.get_study(conn, single.study_id),
             leases.vm_named(conn, run.id, "sql16"),
         )
         assert leases.vm_at_work(conn, run.name, "sql16") == expected
-        assert expected[0].supervisor_pid == (7 if node == "site-b" else 8)
+        assert expected[0].supervisor_pid == (7 if site == "site-b" else 8)
         assert leases.vm_at_work(conn, run.name, "sql18") is None
         assert leases.vm_at_work(conn, "quick.9", "sql16") is None
 

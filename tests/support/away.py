@@ -33,6 +33,6 @@ def variables() -> dict[str, Any]:
     return {"vnuma_vcenter": {"host": "127.0.0.1", "port": free_port(), "session": {"env": "HOME"}}}
 
 
-def target_away(name: str, node: str | None = None) -> Target:
+def target_away(name: str, site: str | None = None) -> Target:
     """A VM there."""
-    return Target(name=name, vm=name, vcenter=variables()["vnuma_vcenter"], node=node)
+    return Target(name=name, vm=name, vcenter=variables()["vnuma_vcenter"], site=site)

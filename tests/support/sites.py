@@ -13,12 +13,12 @@ from vnuma.store.samples import iter_samples
 
 
 def write_sites(folder: Path, lab: LabHandle, **sites: str) -> Path:
-    """The lab's inventory; `sites` are vnuma_node by the VM's name, with _ for -."""
+    """The lab's inventory; `sites` are vnuma_site by the VM's name, with _ for -."""
     path = write_inventory(folder, lab)
     document = json.loads(path.read_text(encoding="utf-8"))
     hosts = document["all"]["children"]["vnuma_vms"]["hosts"]
     for name, site in sites.items():
-        hosts[name.replace("_", "-")]["vnuma_node"] = site
+        hosts[name.replace("_", "-")]["vnuma_site"] = site
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
 

@@ -56,7 +56,7 @@ def doctor(
     targets = where.targets(vms) if vms else of_site(where.targets(), site)
     if site and not targets:
         raise InputError(
-            f"No VM is at {site} in {where}.", fix=f"Give each VM of that site vnuma_node: {site}"
+            f"No VM is at {site} in {where}.", fix=f"Give each VM of that site vnuma_site: {site}"
         )
     if record:
         from vnuma.engine.doctor.first_contact import record_contact

@@ -92,7 +92,7 @@ VmsArgument = Annotated[
 ]
 SiteOption = Annotated[
     str | None,
-    typer.Option("--site", metavar="SITE", help="The VMs whose vnuma_node this is: docs/sites.md."),
+    typer.Option("--site", metavar="SITE", help="The VMs whose vnuma_site this is: docs/sites.md."),
 ]
 AllowOption = Annotated[
     list[str] | None, typer.Option("--allow", metavar="KEY", help="Accept this difference; may be repeated.")

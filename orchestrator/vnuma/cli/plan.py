@@ -69,8 +69,8 @@ def plan(
         if len(plans) > 1:
             say(f"In all   {duration(in_all(parsed, plans))} for {len(plans)} VMs: {_order(parsed)}")
         for name, target in targets.items():
-            if target.node and target.node != site:
-                say(f"Not seen {name}: at {target.node}, vnuma plan {study} --site {target.node}")
+            if target.site and target.site != site:
+                say(f"Not seen {name}: at {target.site}, vnuma plan {study} --site {target.site}")
         say(f"Reads    {reached_by(where, targets)}")
         for line in dict.fromkeys(
             f"Notifies {channel.name}: {', '.join(channel.events)}" for channel in channels

@@ -70,8 +70,8 @@ class LineLog:
         if self._is_new("stop", "", bool(progress.run.stop_requested)) and progress.run.stop_requested:
             self._print(stopping_words(progress))
         for site in progress.sites:
-            if self._is_new("site", site.node, site.words):
-                self._print(f"site={site.node} {site.words or 'is seen again'}")
+            if self._is_new("site", site.name, site.words):
+                self._print(f"site={site.name} {site.words or 'is seen again'}")
         for vm in progress.vms:
             if self._is_new("waiting", vm.name, vm.waits_for) and vm.waits_for:
                 self._print(f"waiting vm={vm.name}: {vm.waits_for}")
@@ -107,7 +107,7 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     head = [banner(run.simulated)] if run.simulated else []
     one = len(progress.vms) == 1
     lines = _one(progress, progress.vms[0], columns) if one else _several(progress, columns)
-    lines += [f"  {site.node}: {site.words}" for site in progress.sites if site.words]
+    lines += [f"  {site.name}: {site.words}" for site in progress.sites if site.words]
     return folded("\n".join([*head, *lines, *_stopping_lines(progress)]), columns).split("\n")
 
 

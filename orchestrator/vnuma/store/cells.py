@@ -326,7 +326,7 @@ def unrestored(conn: Connection) -> list[tuple[Vm, Run]]:
     found = sorted(all_of(conn, Vm, own), key=lambda vm: vm.at_baseline)
     wanted = select(tables.run).where(tables.run.c.id.in_({vm.run_id for vm in found}))
     runs = {run.id: run for run in all_of(conn, Run, wanted)}
-    return [(vm, at_site(conn, runs[vm.run_id], vm.node)) for vm in found]
+    return [(vm, at_site(conn, runs[vm.run_id], vm.site)) for vm in found]
 
 
 def studied(conn: Connection) -> set[str]:

@@ -13,7 +13,7 @@ from vnuma.store.rows import Fact
 from vnuma.store.tables import all_of, one_of, utc_now
 
 CLIENT = "client"
-"""Scope of the client's properties that affect times, where a node calls a VM's SQL Server; the run's own
+"""Scope of the client's properties that affect times, where a site calls a VM's SQL Server; the run's own
 client is in its row.
 """
 

@@ -211,9 +211,12 @@ _CORRECTED = (
     .limit(1)
     .scalar_subquery()
 )
+_OF_SITE = _vm.node.label("site")
+"""The column keeps the name that it has in archives."""
 _COLUMNS = (
     *(column for column in _vm if column is not _vm.baseline_json),
     func.coalesce(_CORRECTED, _vm.baseline_json).label("baseline"),
+    _OF_SITE,
 )
 VM_ROW = select(*_COLUMNS)
 _KEPT_VM = kept(VM_ROW.where(_vm.id == bindparam("vm")))
@@ -227,16 +230,16 @@ def add_vm(
     name: str,
     path: str,
     esxi_host: str,
-    node: str | None = None,
+    site: str | None = None,
 ) -> Vm:
     """Add a VM to a run. `vm_key` identifies it across runs, `esxi_host` is the machine it loads.
 
-    `node` is its site; None for the controller's own.
+    `site`: None for the controller's own.
     """
     row = conn.execute(
         insert(tables.vm)
-        .values(run_id=run_id, vm_key=vm_key, name=name, path=path, esxi_host=esxi_host, node=node)
-        .returning(*tables.vm.c)
+        .values(run_id=run_id, vm_key=vm_key, name=name, path=path, esxi_host=esxi_host, node=site)
+        .returning(*tables.vm.c, _OF_SITE)
     ).one()
     return record_of(Vm, row._mapping)
 
@@ -291,9 +294,9 @@ def vm_at_work(conn: Connection, run_name: str, name: str) -> tuple[Run, Study, 
     row = conn.execute(_AT_WORK, {"run": run_name, "vm": name}).one_or_none()
     if row is None:
         return None
-    node, *values = row
+    site, *values = row
     parts = [
         {column.name: values.pop(0) for column in of} for of in (_PART, tuple(_run), tuple(_study), _COLUMNS)
     ]
     whole, vm = record_of(Run, parts[1]), record_of(Vm, parts[3])
-    return replace(whole, site=node, **parts[0]) if node else whole, Study(**parts[2]), vm
+    return replace(whole, site=site, **parts[0]) if site else whole, Study(**parts[2]), vm

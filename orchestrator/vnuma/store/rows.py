@@ -122,7 +122,7 @@ class Site:
     """A site's part of a run. `end`: how the work there ended; None before that."""
 
     run_id: int
-    node: str
+    name: str
     supervisor_pid: int | None
     supervisor_host: str | None
     heartbeat_at: datetime | None
@@ -144,7 +144,7 @@ class Vm:
     restored_at: datetime | None
     restore_outcome: RestoreOutcome | None
     restore_detail: object
-    node: str | None = None
+    site: str | None = None
     """Its site; None for the controller's own."""
 
     @property

@@ -108,15 +108,15 @@ def lock_run(conn: Connection, run: Run) -> Run:
     return at_site(conn, record_of(Run, row._mapping), run.site)
 
 
-def at_site(conn: Connection, run: Run, node: str | None) -> Run:
-    """A node's part of a run: the run with that part's supervisor.
+def at_site(conn: Connection, run: Run, site: str | None) -> Run:
+    """A site's part of a run: the run with that part's supervisor.
 
-    The run itself without a node, or for a node without a part of its own.
+    The run itself without a site, or for a site without a part of its own.
     """
-    part = (_site.run_id == run.id) & (_site.node == node)
+    part = (_site.run_id == run.id) & (_site.node == site)
     wanted = select(_site.supervisor_pid, _site.supervisor_host, _site.heartbeat_at).where(part)
-    row = conn.execute(wanted).one_or_none() if node else None
-    return run if row is None else replace(run, site=node, **row._mapping)
+    row = conn.execute(wanted).one_or_none() if site else None
+    return run if row is None else replace(run, site=site, **row._mapping)
 
 
 def list_runs(conn: Connection) -> tuple[Run, ...]:

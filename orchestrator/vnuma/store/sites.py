@@ -13,19 +13,20 @@ from vnuma.store.tables import all_of
 _site = tables.site.c
 
 
-def add_sites(conn: Connection, run_id: int, nodes: Iterable[str]) -> None:
+def add_sites(conn: Connection, run_id: int, names: Iterable[str]) -> None:
     """Give each site a part of the run."""
-    rows = [{"run_id": run_id, "node": node} for node in nodes]
+    rows = [{"run_id": run_id, "node": name} for name in names]
     if rows:
         conn.execute(insert(tables.site), rows)
 
 
 def sites_of_run(conn: Connection, run_id: int) -> tuple[Site, ...]:
     """The sites of a run, by name."""
-    return all_of(conn, Site, select(tables.site).where(_site.run_id == run_id).order_by(_site.node))
+    rows = select(tables.site, _site.node.label("name"))
+    return all_of(conn, Site, rows.where(_site.run_id == run_id).order_by(_site.node))
 
 
-def set_end(conn: Connection, run_id: int, node: str, end: object) -> None:
+def set_end(conn: Connection, run_id: int, site: str, end: object) -> None:
     """Set how the site's part ended; None: it has not."""
-    part = (_site.run_id == run_id) & (_site.node == node)
+    part = (_site.run_id == run_id) & (_site.node == site)
     conn.execute(update(tables.site).where(part).values(end_json=end))

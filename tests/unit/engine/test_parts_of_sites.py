@@ -61,7 +61,7 @@ def run(store: Store) -> Run:
 @pytest.fixture
 def leased(store: Store, run: Run) -> Leased:
     """Its VM, taken over by the site, with one cell."""
-    return new_vm(store, run, key="vc-b/1", name="sql-b", node=SITE, arms=1)
+    return new_vm(store, run, key="vc-b/1", name="sql-b", site=SITE, arms=1)
 
 
 def part(store: Store, run: Run) -> Run:
@@ -264,10 +264,10 @@ def test_a_part_has_one_process(store: Store, run: Run, done: list[Any]) -> None
         part_at_site(store, run, "site-c")
 
 
-@pytest.mark.parametrize("node", [None, "site-c"])
-def test_a_vm_stays_at_its_site(store: Store, run: Run, leased: Leased, node: str | None) -> None:
+@pytest.mark.parametrize("site", [None, "site-c"])
+def test_a_vm_stays_at_its_site(store: Store, run: Run, leased: Leased, site: str | None) -> None:
     """An inventory that moves it would have two processes work on it."""
-    moved, same = ({"sql-b": Target(name="sql-b", node=there)} for there in (node, SITE))
+    moved, same = ({"sql-b": Target(name="sql-b", site=there)} for there in (site, SITE))
 
     with pytest.raises(InputError):
         refuse_moved(store, run, moved)
@@ -291,16 +291,16 @@ def test_a_part_is_worked_on_by_the_version_that_created_the_run(store: Store, r
 
 
 @pytest.mark.parametrize(
-    ("node", "taken", "raised"), [("site-c", False, True), (SITE, True, False), (SITE, False, True)]
+    ("site", "taken", "raised"), [("site-c", False, True), (SITE, True, False), (SITE, False, True)]
 )
 def test_a_sites_vms_are_planned_once(
-    store: Store, run: Run, tmp_path: Path, node: str, taken: bool, raised: bool
+    store: Store, run: Run, tmp_path: Path, site: str, taken: bool, raised: bool
 ) -> None:
     """At the first start of its part, which needs one there; here a plan meets a vCenter that is away."""
     if taken:
-        new_vm(store, run, key="vc-b/1", name="sql-b", node=SITE)
+        new_vm(store, run, key="vc-b/1", name="sql-b", site=SITE)
     text = study_text(vms="sql-b")
-    targets = {"sql-b": target_away("sql-b", node)}
+    targets = {"sql-b": target_away("sql-b", site)}
     asking = StudyRequest(parse_study(text, "s"), text, targets, Permit(), Inventory(tmp_path / "hosts.yml"))
 
     with pytest.raises(VnumaError) if raised else nullcontext():

@@ -279,14 +279,14 @@ def test_what_programs_made_is_left_only_with_a_line_in_the_log(store: Store, aw
 
 
 @pytest.mark.parametrize(
-    ("node", "problems"), [(None, [VCenterUnreachable]), ("site-b", [])], ids=["here", "of another site"]
+    ("site", "problems"), [(None, [VCenterUnreachable]), ("site-b", [])], ids=["here", "of another site"]
 )
 def test_a_mark_that_cannot_be_read_is_a_problem(
-    store: Store, tmp_path: Path, node: str | None, problems: list[type[VnumaError]]
+    store: Store, tmp_path: Path, site: str | None, problems: list[type[VnumaError]]
 ) -> None:
     """The VM may belong to a run that this store does not know."""
     inventory = tmp_path / "hosts.json"
-    host = variables() | ({"vnuma_node": node} if node else {})
+    host = variables() | ({"vnuma_site": site} if site else {})
     inventory.write_text(json.dumps({"all": {"hosts": {"sql16": host}}}), encoding="utf-8")
 
     report = restore_leftovers(store, RestoreRequest(inventory=Inventory(inventory)))

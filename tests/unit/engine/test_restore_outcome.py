@@ -196,8 +196,8 @@ def test_a_vm_that_another_run_has_taken_is_not_restored(store: Store, box: Leas
 def dead(store: Store) -> Run:
     """A run whose process died; two of its VMs are here, one is at a site."""
     run = run_of(store, "a, b, c")
-    for name, node in (("a", None), ("b", None), ("c", "site-c")):
-        new_vm(store, run, key=f"linux/{name}", name=name, node=node)
+    for name, site in (("a", None), ("b", None), ("c", "site-c")):
+        new_vm(store, run, key=f"linux/{name}", name=name, site=site)
     return run
 
 
@@ -300,7 +300,7 @@ def left(store: Store) -> Store:
     run = new_run(store)
     with store.write() as connection:
         sites.add_sites(connection, run.id, ["site-b"])
-    new_vm(store, run, key="vc-b/1", name="sql-b", node="site-b")
+    new_vm(store, run, key="vc-b/1", name="sql-b", site="site-b")
     return store
 
 

@@ -157,10 +157,10 @@ def test_a_study_starts_only_where_every_vm_is_free(
         refuse_unprepared(plans)
 
 
-@pytest.mark.parametrize("node", [None, "site-b"])
-def test_a_run_has_its_planned_vms_cells_and_sites_before_any_change(store: Store, node: str | None) -> None:
+@pytest.mark.parametrize("site", [None, "site-b"])
+def test_a_run_has_its_planned_vms_cells_and_sites_before_any_change(store: Store, site: str | None) -> None:
     """An arm that is left out has no cell; a target of another site comes with that site's process."""
-    targets = HERE | {"sql-b": Target(name="sql-b", node=node)}
+    targets = HERE | {"sql-b": Target(name="sql-b", site=site)}
     plan = replace(plan_of(study()), left_out={"4x4": "too large"}, simulated="paper")
 
     run = create_run(store, asking(targets), {"sql16": plan}, {"name": "FreeTDS"})
@@ -168,26 +168,26 @@ def test_a_run_has_its_planned_vms_cells_and_sites_before_any_change(store: Stor
     with store.read() as connection:
         (vm,) = leases.vms_of_run(connection, run.id)
         arms = {cell.arm for cell in cells.cells_of_run(connection, run.id)}
-        parts = [site.node for site in sites.sites_of_run(connection, run.id)]
+        parts = [site.name for site in sites.sites_of_run(connection, run.id)]
         permit = {fact.key: fact.value for fact in facts.facts_of_run(connection, run.id, "permit")}
     assert (vm.name, arms, run.simulated, run.ticket) == ("sql16", {"1x16"}, "paper", "CHG1")
-    assert (parts, permit.get("ticket")) == ((["site-b"], "CHG1") if node else ([], None))
+    assert (parts, permit.get("ticket")) == ((["site-b"], "CHG1") if site else ([], None))
     with store.write() as connection, pytest.raises(InputError):
         add_vms(connection, run, asking(), {"sql16": plan}, None)
 
 
 @pytest.mark.parametrize(
-    ("node", "client", "stored"),
+    ("site", "client", "stored"),
     [("site-b", FREETDS, FREETDS), ("site-b", None, {}), (None, FREETDS, {})],
 )
 def test_the_client_of_another_site_is_a_fact_of_its_vms(
-    store: Store, node: str | None, client: dict[str, object] | None, stored: dict[str, object]
+    store: Store, site: str | None, client: dict[str, object] | None, stored: dict[str, object]
 ) -> None:
     """Its driver affects their times."""
     run = create_run(store, asking({}), {}, None)
     with store.write() as connection:
         sites.add_sites(connection, run.id, ["site-b"])
-        part = runs.at_site(connection, run, node)
+        part = runs.at_site(connection, run, site)
         add_vms(connection, part, asking(), {"sql16": plan_of(study())}, client)
         noted = facts.facts_of_run(connection, run.id, facts.CLIENT)
 

@@ -99,7 +99,12 @@ def test_what_a_connection_string_would_say_is_reported_in_our_words(
 
 @pytest.mark.parametrize(
     ("unknown", "meant"),
-    [("vnuma_testclone", ["vnuma_test_clone"]), ("vnuma_approval", []), ("vnuma_no_such_thing", [])],
+    [
+        ("vnuma_testclone", ["vnuma_test_clone"]),
+        ("vnuma_node", ["vnuma_site"]),
+        ("vnuma_approval", []),
+        ("vnuma_no_such_thing", []),
+    ],
 )
 def test_an_unknown_variable_is_refused_but_does_not_prevent_a_restore(
     unknown: str, meant: list[str], tmp_path: Path

@@ -198,7 +198,7 @@ def open_context(
 ) -> VmContext:
     """The context of one VM in a run, for the play with this fencing token.
 
-    Its run is as seen by the process that supervises this VM: the node's part, if a node has it. Raises as
+    Its run is as seen by the process that supervises this VM: the site's part, if a site has it. Raises as
     `open_run` and `vm_of_run` do.
     """
     store = _opened(store_url(None))

@@ -136,7 +136,7 @@ class Inventory:
 
 def of_site(targets: Mapping[str, Target], site: str | None) -> dict[str, Target]:
     """The targets of this site; None: those that name none, which the controller reaches."""
-    return {name: target for name, target in targets.items() if target.node == site}
+    return {name: target for name, target in targets.items() if target.site == site}
 
 
 def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:

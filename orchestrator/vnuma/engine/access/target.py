@@ -180,8 +180,8 @@ class Target(Strict):
     test_clone: bool = False
     require_tag: str | None = None
     """The vSphere tag that the VM must have before it may be changed, as `CATEGORY:NAME`."""
-    node: str | None = None
-    """Its site (vnuma_node); None: the controller reaches it."""
+    site: str | None = None
+    """Its site (vnuma_site); None: the controller reaches it."""
 
     @field_validator("require_tag")
     @classmethod
@@ -239,7 +239,7 @@ def is_tag(text: str) -> bool:
 
 _OF_HOSTS = (
     *("vnuma_vm", "vnuma_vcenter", "vnuma_sql", "vnuma_test_clone", "vnuma_require_tag"),
-    *("vnuma_notify", "vnuma_node"),
+    *("vnuma_notify", "vnuma_site"),
 )
 _OF_PLAYS = (
     *("vnuma_study", "vnuma_run", "vnuma_hosts", "vnuma_max_cells", "vnuma_on_conflict"),
@@ -250,6 +250,8 @@ _OF_PLAYS = (
 
 _OF_AWX = "vnuma_awx_"
 """Prefix of the variables of the AWX objects."""
+
+_RENAMED = {"vnuma_node": "vnuma_site"}
 
 _ALIKE = 0.8
 """Similarity (difflib's ratio) from which a variable counts as a misspelling of one of ours."""
@@ -264,10 +266,11 @@ def refuse_unknown(name: str, variables: Iterable[str], where: str) -> None:
     for variable in sorted(set(variables) - set(known)):
         if not variable.startswith("vnuma_") or variable.startswith(_OF_AWX):
             continue
-        close = difflib.get_close_matches(variable, _OF_HOSTS, n=1, cutoff=_ALIKE)
+        alike = difflib.get_close_matches(variable, _OF_HOSTS, n=1, cutoff=_ALIKE)
+        meant = _RENAMED.get(variable) or next(iter(alike), None)
         raise InputError(
             f"{where}: host {name}: unknown variable {variable}."
-            + (f" Did you mean {close[0]}?" if close else ""),
+            + (f" Did you mean {meant}?" if meant else ""),
             fix="Remove or rename it (docs/upgrade.md lists what was removed); "
             "names of your own must not begin with vnuma_.",
         )
@@ -297,7 +300,7 @@ def target_from(name: str, variables: Mapping[str, object], where: str) -> Targe
         "sql": variables.get("vnuma_sql", {}),
         "test_clone": variables.get("vnuma_test_clone", False),
         "require_tag": variables.get("vnuma_require_tag"),
-        "node": variables.get("vnuma_node"),
+        "site": variables.get("vnuma_site"),
     }
     try:
         return Target.model_validate(fields)

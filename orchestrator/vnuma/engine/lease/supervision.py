@@ -48,8 +48,8 @@ def is_alive(run: Run) -> bool:
 
 
 def is_worked_on(connection: Connection, run: Run) -> bool:
-    """Whether a process supervises this run, or a node's part of it."""
-    parts = (runs.at_site(connection, run, site.node) for site in sites_of_run(connection, run.id))
+    """Whether a process supervises this run, or a site's part of it."""
+    parts = (runs.at_site(connection, run, site.name) for site in sites_of_run(connection, run.id))
     return is_alive(run) or any(map(is_alive, parts))
 
 

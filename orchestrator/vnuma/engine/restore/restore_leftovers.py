@@ -153,7 +153,7 @@ def restore_after_death(
 
     with store.read() as connection:
         left = cells.unrestored(connection)
-    mine = [(vm, run) for vm, run in left if vm.name in targets and vm.node == site and not is_alive(run)]
+    mine = [(vm, run) for vm, run in left if vm.name in targets and vm.site == site and not is_alive(run)]
     said, problems = restore_each(partial(restored, *one) for one in mine)
     if problems:
         raise naming_all(problems)
@@ -207,7 +207,7 @@ def leftover_vms(store: Store, wanted: RestoreRequest) -> list[tuple[Vm, Run]]:
         (row, owner)
         for row, owner in rows
         if not wanted.names or row.name in wanted.names
-        if wanted.site in (None, row.node) and (run is None or owner.id == run.id)
+        if wanted.site in (None, row.site) and (run is None or owner.id == run.id)
     ]
 
 
@@ -243,10 +243,10 @@ def _left_context(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> 
             f"{row.name} is a machine that nothing shapes: --vm-only would restore nothing.",
             fix=f"vnuma restore {row.name}",
         )
-    if row.node != wanted.site and (wanted.site or row.name not in wanted.names):
+    if row.site != wanted.site and (wanted.site or row.name not in wanted.names):
         raise NotAtBaseline(
-            f"{row.name} may not be at baseline since {owner.name}, and belongs to the site {row.node}.",
-            fix=f"There: vnuma restore --site {row.node} -i INVENTORY",
+            f"{row.name} may not be at baseline since {owner.name}, and belongs to the site {row.site}.",
+            fix=f"There: vnuma restore --site {row.site} -i INVENTORY",
         )
     return context_in_store(store, owner, row, wanted.inventory_for(owner), vm_only=wanted.vm_only)
 
@@ -256,7 +256,7 @@ def _marked(store: Store, inventory: Inventory, site: str | None) -> Iterator[Vn
     with store.read() as connection:
         known = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
     for target in inventory.targets().values():
-        if target.node != site:
+        if target.site != site:
             continue
         try:
             with connect(vcenter(target)) as session:

@@ -73,8 +73,8 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
     """Raise VmHeld for a measurement that nobody will end: waiting for it would last forever."""
     with store.read() as connection:
         found = runs.get_run(connection, busy.run_name)
-        nodes = {vm.name: vm.node for vm in leases.vms_of_run(connection, found.id)}
-        other = runs.at_site(connection, found, nodes.get(busy.vm_name))
+        sites = {vm.name: vm.site for vm in leases.vms_of_run(connection, found.id)}
+        other = runs.at_site(connection, found, sites.get(busy.vm_name))
     if not is_alive(other):
         raise VmHeld(
             f"{busy.reason}, but no process supervises {busy.run_name} any more.",

@@ -36,15 +36,15 @@ _LATE_AFTER = timedelta(seconds=3 * BEAT_S)
 class SiteProgress:
     """A site's part of a run. `words`: what is unusual there, or how the part ended; None if all is well."""
 
-    node: str
+    name: str
     alive: bool
     words: str | None = None
 
 
 def _site(connection: Connection, run: Run, site: Site) -> SiteProgress:
-    alive = is_alive(at_site(connection, run, site.node))
+    alive = is_alive(at_site(connection, run, site.name))
     words = None if run.state is RunState.FINISHED else _words(run, site, alive=alive)
-    return SiteProgress(site.node, alive, words)
+    return SiteProgress(site.name, alive, words)
 
 
 def _words(run: Run, site: Site, *, alive: bool) -> str | None:
@@ -55,7 +55,7 @@ def _words(run: Run, site: Site, *, alive: bool) -> str | None:
     if isinstance(site.end, dict):
         problems = site.end.get("problems", ())
         return f"ended: {problems[0]['what']}" if problems else None
-    start = f"there: vnuma run --resume {run.name} --site {site.node}"
+    start = f"there: vnuma run --resume {run.name} --site {site.name}"
     if sign is None:
         return f"nobody works there; {start}"
     return f"no sign in the store since {sign.astimezone():%H:%M:%S}; {start}"
@@ -116,7 +116,7 @@ class VmProgress:
     """What the run could not remove: its database, and why. Not the VM's own settings."""
     cells: tuple[CellProgress, ...] = ()
     """Every cell in the planned order."""
-    node: str | None = None
+    site: str | None = None
     """Its site; None for the controller's own."""
 
     @property
@@ -143,12 +143,12 @@ class Progress:
     sites: tuple[SiteProgress, ...] = ()
     """The sites whose VMs are worked on there."""
 
-    def at(self, node: str | None) -> Progress:
+    def at(self, site: str | None) -> Progress:
         """Of the VMs of this site; None: the controller's own."""
         return replace(
             self,
-            vms=tuple(vm for vm in self.vms if vm.node == node),
-            sites=tuple(site for site in self.sites if site.node == node),
+            vms=tuple(vm for vm in self.vms if vm.site == site),
+            sites=tuple(part for part in self.sites if part.name == site),
         )
 
     @property
@@ -159,7 +159,7 @@ class Progress:
     @property
     def unplanned(self) -> tuple[str, ...]:
         """Sites that have not added their VMs yet."""
-        return tuple(site.node for site in self.sites if all(vm.node != site.node for vm in self.vms))
+        return tuple(site.name for site in self.sites if all(vm.site != site.name for vm in self.vms))
 
     @property
     def lacks_cells(self) -> bool:
@@ -214,7 +214,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     failed = used_up_cells(connection, run.id, study.limits.attempts_per_cell)
     usual = _usual(every)
     sites = tuple(_site(connection, run, site) for site in sites_of_run(connection, run.id))
-    alive: dict[str | None, bool] = {site.node: site.alive for site in sites}
+    alive: dict[str | None, bool] = {site.name: site.alive for site in sites}
     alive[None] = is_alive(run)
     plan_of, past_of = _by_vm(planned), _by_vm(every)
     retries = facts.facts_of_run(connection, run.id, RETRY)
@@ -225,7 +225,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     busy = busy_hosts(connection, every_vm, exclusive_host=take_turns)
     rows = []
     for vm in every_vm:
-        waits = busy.get(vm.id) if alive.get(vm.node, alive[None]) else None
+        waits = busy.get(vm.id) if alive.get(vm.site, alive[None]) else None
         seen = _vm(
             vm,
             plan_of[vm.id],
@@ -315,7 +315,7 @@ def _vm(
         lasting=permanent_failure(past),
         databases_left=databases_left,
         cells=grid,
-        node=vm.node,
+        site=vm.site,
     )
 
 
@@ -500,8 +500,8 @@ def line_of(progress: Progress) -> RunLine:
         left_s=progress.left_s if progress.is_worked_on else None,
         retries=progress.retries,
         event=_event(progress),
-        sites=tuple(f"{site.node}: {site.words}" for site in progress.sites if site.words),
-        vm_names=tuple(vm.name for vm in progress.vms if vm.node is None),
+        sites=tuple(f"{site.name}: {site.words}" for site in progress.sites if site.words),
+        vm_names=tuple(vm.name for vm in progress.vms if vm.site is None),
     )
 
 

@@ -51,13 +51,13 @@ def part_at_site(store: Store, run: Run, site: str) -> Run:
     """
     with store.read() as connection:
         runs.refuse_contract(connection, run)
-        known = [part.node for part in sites.sites_of_run(connection, run.id)]
+        known = [part.name for part in sites.sites_of_run(connection, run.id)]
         part = runs.at_site(connection, run, site)
         stops = run.stop_requested is not None and is_worked_on(connection, run)
     if site not in known:
         raise InputError(
             f"{run.name} has no site {site}. Its sites: {', '.join(known) or 'none'}.",
-            fix="The variable vnuma_node of a VM names its site, before the run is created.",
+            fix="The variable vnuma_site of a VM names its site, before the run is created.",
         )
     if run.product_version != __version__:
         raise EnvironmentProblem(
@@ -80,10 +80,10 @@ def add_site(store: Store, part: Run, asking: StudyRequest) -> None:
     if not own:
         raise InputError(
             f"No VM of the study is at {site} in {asking.inventory}.",
-            fix=f"Give each of its VMs vnuma_node: {site}, as in the inventory of {part.name}.",
+            fix=f"Give each of its VMs vnuma_site: {site}, as in the inventory of {part.name}.",
         )
     with store.read() as connection:
-        if any(vm.node == site for vm in leases.vms_of_run(connection, part.id)):
+        if any(vm.site == site for vm in leases.vms_of_run(connection, part.id)):
             return
         stored = {fact.key: fact.value for fact in facts.facts_of_run(connection, part.id, PERMIT)}
     permit = _PERMIT.validate_python(stored)
@@ -97,13 +97,13 @@ def add_site(store: Store, part: Run, asking: StudyRequest) -> None:
 def refuse_moved(store: Store, run: Run, targets: Mapping[str, Target]) -> None:
     """Raise InputError for a VM that has another site in the inventory than in the run."""
     with store.read() as connection:
-        known = {vm.name: vm.node for vm in leases.vms_of_run(connection, run.id)}
+        known = {vm.name: vm.site for vm in leases.vms_of_run(connection, run.id)}
     for name, site in known.items():
-        if name in targets and targets[name].node != site:
-            there, now = site or "the controller", targets[name].node or "the controller"
+        if name in targets and targets[name].site != site:
+            there, now = site or "the controller", targets[name].site or "the controller"
             raise InputError(
                 f"{name} belongs to {there} in {run.name}, and to {now} in the inventory.",
-                fix=f"Give it vnuma_node as before, or: vnuma restore {name}, and start a new run.",
+                fix=f"Give it vnuma_site as before, or: vnuma restore {name}, and start a new run.",
             )
 
 
@@ -139,8 +139,8 @@ def open_sites(store: Store, run: Run) -> None:
         if progress.sites:
             runs.set_run_state(connection, run.id, RunState.RUNNING)
         for site in progress.sites:
-            if not site.alive and not progress.at(site.node).is_complete:
-                sites.set_end(connection, run.id, site.node, None)
+            if not site.alive and not progress.at(site.name).is_complete:
+                sites.set_end(connection, run.id, site.name, None)
 
 
 def waited_for(connection: Connection, run: Run, since: datetime) -> list[str]:
@@ -151,9 +151,9 @@ def waited_for(connection: Connection, run: Run, since: datetime) -> list[str]:
     stops = runs.get_run(connection, run.id).stop_requested is not None
     gone = utc_now() - GONE_AFTER
     return [
-        site.node
+        site.name
         for site in sites.sites_of_run(connection, run.id)
-        if is_alive(runs.at_site(connection, run, site.node))
+        if is_alive(runs.at_site(connection, run, site.name))
         or (site.end is None and not stops and max(site.heartbeat_at or since, since) > gone)
     ]
 
@@ -164,35 +164,35 @@ def problems_of_sites(store: Store, run: Run) -> list[Exception]:
         with store.read() as connection:
             progress = progress_of(connection, run.name)
             parts = sites.sites_of_run(connection, run.id)
-            alive = {site.node for site in progress.sites if site.alive}
+            alive = {site.name for site in progress.sites if site.alive}
     except StoreError as error:
         return [possibly_changed("The VMs of other sites", error)]
-    return [problem for site in parts for problem in _problems(progress, site, alive=site.node in alive)]
+    return [problem for site in parts for problem in _problems(progress, site, alive=site.name in alive)]
 
 
 def _problems(progress: Progress, site: Site, *, alive: bool) -> list[Exception]:
-    run, there = progress.run, progress.at(site.node)
+    run, there = progress.run, progress.at(site.name)
     names = ", ".join(vm.name for vm in there.vms if not vm.at_baseline)
     if alive:
         return [
             NotAtBaseline(
-                f"{site.node} is still at work on {names or 'its VMs'}; at its end it restores them.",
+                f"{site.name} is still at work on {names or 'its VMs'}; at its end it restores them.",
                 fix=f"vnuma status shows how far it is. vnuma stop {run.name} stops it.",
             )
         ]
     if isinstance(site.end, dict):
-        return [_error(site.node, problem) for problem in site.end.get("problems", ())]
-    again = f"There: vnuma run --resume {run.name} --site {site.node}"
+        return [_error(site.name, problem) for problem in site.end.get("problems", ())]
+    again = f"There: vnuma run --resume {run.name} --site {site.name}"
     if names:
         return [
             NotAtBaseline(
-                f"{names} may not be at baseline: no process works at {site.node}.",
-                fix=f"{again}. To restore only: vnuma restore --site {site.node}",
+                f"{names} may not be at baseline: no process works at {site.name}.",
+                fix=f"{again}. To restore only: vnuma restore --site {site.name}",
             )
         ]
     if run.stop_requested is not None or (there.vms and there.is_complete):
         return []
-    return [EnvironmentProblem(f"No process works on {run.name} at {site.node}.", fix=again)]
+    return [EnvironmentProblem(f"No process works on {run.name} at {site.name}.", fix=again)]
 
 
 def _document(error: Exception) -> dict[str, str | None]:

@@ -59,7 +59,7 @@ class StudyRequest:
     @property
     def sites(self) -> list[str]:
         """The other sites at which the study has VMs."""
-        return sorted({target.node for target in self.targets.values() if target.node})
+        return sorted({target.site for target in self.targets.values() if target.site})
 
 
 ClientFacts = Mapping[str, object]
@@ -158,7 +158,7 @@ def add_vms(
             name=name,
             path=plan.path,
             esxi_host=plan.host_name,
-            node=run.site,
+            site=run.site,
         )
         order = [cell for cell in plan_cells(asking.study, index) if cell.arm not in plan.left_out]
         cells.add_cells(connection, row.id, order)

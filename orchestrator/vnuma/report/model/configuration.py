@@ -163,10 +163,10 @@ def _dataset(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 
 def _client(loaded: LoadedRun, vm: Vm) -> Pairs:
-    """The node that called the VM's SQL Server, if it was not the controller."""
+    """The site that called the VM's SQL Server, if it was not the controller."""
     driver = loaded.vm_facts(vm, CLIENT) or mapping(loaded.run.driver)
     return [
-        *([("Called from", f"site {vm.node}")] if vm.node else []),
+        *([("Called from", f"site {vm.site}")] if vm.site else []),
         ("ODBC driver", shown(driver.get("name"))),
         ("Kind", shown(driver.get("kind"))),
         ("Version", shown(driver.get("version") or None) if driver.get("version") else UNKNOWN),
