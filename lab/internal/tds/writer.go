@@ -190,10 +190,13 @@ func (w *Writer) end(attention bool) error {
 	err := w.Err()
 	switch {
 	case attention:
-		// The statement ends as failed, then the acknowledgement follows; without the former msodbcsql takes a
-		// cancelled request that has no result for a successful one.
+		// The statement ends as failed; without that msodbcsql takes a cancelled request that has no result for a
+		// successful one. The acknowledgement is a message of its own, for which tedious waits.
 		w.settle()
-		w.out.write(appendDone(nil, tokenDone, doneError|doneMore, 0, 0))
+		w.out.write(appendDone(nil, tokenDone, doneError, 0, 0))
+		if err := w.out.finish(); err != nil {
+			return err
+		}
 		w.out.write(appendDone(nil, tokenDone, doneAttention, commandAttention, 0))
 	case errors.Is(err, ErrDropped) || errors.Is(err, ErrConnectionLost):
 		return err
