@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, plugin
+from vnuma.ansible.action import step_plugin
 from vnuma.engine.actions import by_hand, steps
 
-
-def _act(task: VnumaAction, options: Options, check: bool) -> Options:
-    if check:
-        return task.plan_step(options, steps.plan_measure, lambda *_: {"changed": False, "timings": []})
-    return task.take_step(options, steps.measure, by_hand.benchmark)
-
-
-ActionModule = plugin(__file__, _act)
+ActionModule = step_plugin(
+    __file__,
+    take=(steps.measure, by_hand.benchmark),
+    plan=(steps.plan_measure, lambda *_: {"changed": False, "timings": []}),
+)

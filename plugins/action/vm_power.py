@@ -4,15 +4,10 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, plugin
+from vnuma.ansible.action import step_plugin
 from vnuma.engine.actions import by_hand, steps
 from vnuma.engine.cell.boot import boot_cell
 
-
-def _act(task: VnumaAction, options: Options, check: bool) -> Options:
-    if check:
-        return task.plan_step(options, steps.plan_boot, by_hand.plan_power)
-    return task.take_step(options, boot_cell, by_hand.power)
-
-
-ActionModule = plugin(__file__, _act)
+ActionModule = step_plugin(
+    __file__, take=(boot_cell, by_hand.power), plan=(steps.plan_boot, by_hand.plan_power)
+)

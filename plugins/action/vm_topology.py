@@ -4,15 +4,10 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, plugin
+from vnuma.ansible.action import step_plugin
 from vnuma.engine.actions import by_hand, steps
 from vnuma.engine.cell.shape import shape_cell
 
-
-def _act(task: VnumaAction, options: Options, check: bool) -> Options:
-    if check:
-        return task.plan_step(options, steps.plan_shape, by_hand.plan_topology)
-    return task.take_step(options, shape_cell, by_hand.topology)
-
-
-ActionModule = plugin(__file__, _act)
+ActionModule = step_plugin(
+    __file__, take=(shape_cell, by_hand.topology), plan=(steps.plan_shape, by_hand.plan_topology)
+)

@@ -77,22 +77,6 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         conceal(dict(zip(("ansible_password", "ansible_become_pass"), asked, strict=True)))
         conceal({name: self._templar.template(variables[name]) for name in variables if is_password(name)})
 
-    def take_step(self, options: Options, step: Step, by_hand: ByHand) -> Options:
-        """Take a step of a run's attempt at a VM; without `attempt` the same by hand."""
-        target = target_of(options)
-        if not options["attempt"]:
-            return by_hand(target, options)
-        return take_step(step, options["run"], options["attempt"], target, self.shell_of(target))
-
-    def plan_step(
-        self, options: Options, step: Callable[[str, Options, Target], Options], by_hand: ByHand
-    ) -> Options:
-        """What `take_step` would change."""
-        target = target_of(options)
-        if not options["attempt"]:
-            return by_hand(target, options)
-        return step(options["run"], options["attempt"], target)
-
     def shell_of(self, target: Target) -> Shell:
         """The shell of the task's host, as root if the task has `become`."""
         return partial(self._run_script, target.name)
@@ -126,6 +110,25 @@ Act = Callable[[VnumaAction, Options, bool], Options]
 def plugin(file: str, act: Act) -> type[VnumaAction]:
     """The plugin of that file. Ansible finds it by the name ActionModule."""
     return type("ActionModule", (VnumaAction,), {"spec": argument_spec(file), "act": act})
+
+
+def step_plugin(
+    file: str, *, take: tuple[Step, ByHand], plan: tuple[Callable[[str, Options, Target], Options], ByHand]
+) -> type[VnumaAction]:
+    """The plugin of a step of a run's attempt at a VM, or without `attempt` of the same by hand.
+
+    `take` does it, `plan` tells in check mode what it would change: each in a run, and by hand.
+    """
+
+    def act(task: VnumaAction, options: Options, check: bool) -> Options:
+        target = target_of(options)
+        if not options["attempt"]:
+            return (plan if check else take)[1](target, options)
+        if check:
+            return plan[0](options["run"], options["attempt"], target)
+        return take_step(take[0], options["run"], options["attempt"], target, task.shell_of(target))
+
+    return plugin(file, act)
 
 
 def target_of(options: Options) -> Target:

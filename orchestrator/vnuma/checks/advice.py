@@ -34,6 +34,9 @@ class Worth(IntEnum):
     AVOIDING = 2
 
 
+HEADINGS = {Worth.HAVING: "Worth having", Worth.TESTING: "Worth testing", Worth.AVOIDING: "To avoid"}
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One topology: what the guest gets, its advantages and disadvantages."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 UNNAMED = "sql-clone"
 """The VM of a question that names none."""
 
-_HEADINGS = ("Worth having", "Worth testing", "To avoid")
-
 
 def advise(
     asked: LookAhead,
@@ -108,8 +106,10 @@ def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:
 
 
 def _text(advice: Advice, vcpus: int) -> list[str]:
+    from vnuma.checks.advice import HEADINGS
+
     lines: list[str] = []
-    for worth, heading in enumerate(_HEADINGS):
+    for worth, heading in HEADINGS.items():
         found = [one for one in advice.candidates if one.worth == worth]
         if found:
             lines += ["", heading, *(line for one in found for line in _lines(one))]

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from vnuma.errors import EnvironmentProblem
+from vnuma.report.model.grid import field_text
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.tables.csv_export import TABLES, Column, described, field_text, write_tidy
+from vnuma.report.tables.csv_export import TABLES, Column, described, write_tidy
 from vnuma.store.one_run import Rows, moment_of
 from vnuma.store.open import Store
 from vnuma.store.rows import Sample

@@ -6,8 +6,9 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from vnuma.words.plain_text import aligned, filled, spreadsheet_safe
+from vnuma.words.plain_text import aligned, escaped, filled, spreadsheet_safe
 
 WIDEST = 100
 """Captions on the screen are wrapped at this width."""
@@ -51,16 +52,23 @@ def as_csv(table: GridTable) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Lines of cells: empty for None; what a spreadsheet would run as a formula gets an apostrophe."""
+    """Lines of cells, each as `field_text`."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(map(_csv_cell, row) for row in rows)
+    csv.writer(out, lineterminator="\n").writerows(map(field_text, row) for row in rows)
     return out.getvalue()
 
 
-def _csv_cell(value: object) -> object:
+def field_text(value: object) -> object:
+    """A CSV value: true and false in lower case, empty for None, times in ISO 8601, without formulas and
+    control characters.
+    """
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return spreadsheet_safe(value) if isinstance(value, str) else value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return escaped(spreadsheet_safe(value)) if isinstance(value, str) else value
 
 
 def as_latex(table: GridTable) -> str:

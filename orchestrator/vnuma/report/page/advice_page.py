@@ -8,15 +8,13 @@ from itertools import groupby
 from pathlib import Path
 
 from vnuma import __version__
-from vnuma.checks.advice import Advice, Worth
+from vnuma.checks.advice import HEADINGS, Advice
 from vnuma.domain.topology.picture import topology_svg, topology_title
 from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.report.charts.pictures import Block, one_page
 from vnuma.report.page.page import filled, write_file
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner
-
-HEADINGS = {Worth.HAVING: "Worth having", Worth.TESTING: "Worth testing", Worth.AVOIDING: "To avoid"}
 
 
 def write_advice(

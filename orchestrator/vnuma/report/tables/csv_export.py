@@ -9,16 +9,15 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal, TextIO
 
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
 from vnuma.domain.workloads.metric import none_valid
+from vnuma.report.model.grid import field_text
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.secondary import NO_FIGURE, NO_WAITS
-from vnuma.words.plain_text import escaped, spreadsheet_safe
 
 DataType = Literal["text", "whole", "number", "yes/no", "time"]
 Row = Mapping[str, object]
@@ -56,19 +55,6 @@ def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
             "",
         ]
     )
-
-
-def field_text(value: object) -> object:
-    """A CSV value: true and false in lower case, empty for None, times in ISO 8601, without formulas and
-    control characters.
-    """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return escaped(spreadsheet_safe(value)) if isinstance(value, str) else value
 
 
 _RUN = (
