@@ -22,6 +22,7 @@ from vnuma.report.check.as_csv import as_csv
 from vnuma.report.check.as_json import as_json
 from vnuma.report.check.as_page import as_page
 from vnuma.report.check.as_sarif import as_sarif
+from vnuma.words.plain_text import escaped
 
 DIFFERS = ("numCoresPerSocket", "4", "2")
 SCHEMAS = Path(__file__).parent / "data" / "schemas"
@@ -74,7 +75,7 @@ def test_csv_has_a_line_for_each_finding_and_no_formula(result: CheckResult) -> 
     rows = list(csv.DictReader(io.StringIO(as_csv(result))))
     assert len(rows) == sum(len(vm.findings) for vm in result.vms)
     assert {row["simulated"] for row in rows} == {"true"}
-    assert {row["vm"] for row in rows} == {"sql-a", "sql-b", f"'=odd {ODD}"}
+    assert {row["vm"] for row in rows} == {"sql-a", "sql-b", f"'=odd {escaped(ODD)}"}
     assert Counter(row["waived"] for row in rows)["CR-17"] == 1
 
 

@@ -9,7 +9,7 @@ from vnuma.domain.vm.server import XtpDatabase
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.sqlserver.instance.rule_facts import read_sql
+from vnuma.sqlserver.instance.server import read_sql
 
 
 def test_ports_and_memory_optimised_databases_are_read(

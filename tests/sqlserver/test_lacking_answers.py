@@ -21,7 +21,6 @@ from vnuma.sqlserver.instance import (
     call_counters,
     endpoint,
     ready,
-    rule_facts,
     server,
     server_configuration,
 )
@@ -39,7 +38,7 @@ READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "last input": lambda c: call_counters.last_input(c, 51),
     "endpoint": lambda c: call_counters.endpoint(c, 51),
     "connection limit": call_counters.connection_limit,
-    "design": rule_facts.read_sql,
+    "design": server.read_sql,
     "error log": server.read_start,
     "execution": lambda c: execution.read(c, "0x1", execution.known_statistics(c), 5),
     "waiting CPUs": log_load.waiting_cpus,

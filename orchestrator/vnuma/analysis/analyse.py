@@ -27,10 +27,17 @@ from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slo
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.planning import detectable, with_blocks_needed
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Series
-from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeResult
+from vnuma.analysis.result import (
+    Analysis,
+    ArmResult,
+    CellPoint,
+    RunResult,
+    SizeResult,
+    figure_rows,
+    table_row,
+)
 from vnuma.analysis.rounding import ClockStep, rounding_of
 from vnuma.analysis.stopping import FIRST_LOOK, DecidedLook, RepeatedLooks, StopDecision, stop_on_precision
-from vnuma.analysis.table import figure_rows, table_row
 from vnuma.analysis.variance import noise
 from vnuma.analysis.verdict import (
     Label,

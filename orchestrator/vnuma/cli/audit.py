@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption, TextOrJsonOption, opened_store
+from vnuma.cli.options import StoreOption, TextOrJsonOption, opened_store, run_names
 from vnuma.cli.screen import echo, echo_json, say
 from vnuma.cli.verb import ShowsByDefault, subcommand
 from vnuma.words.plain_text import counted

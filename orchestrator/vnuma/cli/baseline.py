@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.completion import run_names, vm_names
 from vnuma.cli.options import (
     InventoryOption,
     StoreOption,
@@ -16,6 +15,8 @@ from vnuma.cli.options import (
     label_of,
     opened_run,
     opened_store,
+    run_names,
+    vm_names,
 )
 from vnuma.cli.screen import aligned, echo, echo_json, say, width
 from vnuma.cli.verb import ShowsByDefault, subcommand

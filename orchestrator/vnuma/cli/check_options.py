@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from vnuma.checks.fix_as import Tool
-from vnuma.cli.completion import study_files, vm_names
-from vnuma.cli.options import InventoryOption, StoreOption
+from vnuma.cli.options import InventoryOption, StoreOption, study_files, vm_names
 from vnuma.cli.shape_options import EsxiOption, HostsOption, LookAhead, ThreadsOption
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.completion import run_names
-from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_run
+from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_run, run_names
 from vnuma.cli.screen import USUAL, echo, note, say, width
 from vnuma.errors import ThresholdMet, UsageError
 from vnuma.words.plain_text import listed

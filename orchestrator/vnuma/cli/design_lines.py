@@ -19,8 +19,8 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import host_key
 from vnuma.engine.preflight.plan import TargetPlan
 from vnuma.report.model.words import ORDER_WORDS
-from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, duration
+from vnuma.words.validation import percent_text
 from vnuma.workloads.interface import workload_named
 
 

@@ -1,10 +1,12 @@
-"""Options shared by several verbs, and what they resolve to."""
+"""Options shared by several verbs, how a shell completes them, and what they resolve to."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,8 +14,7 @@ import typer
 
 from vnuma import assets
 from vnuma.assets import asset
-from vnuma.cli.completion import run_names, study_files, vm_names
-from vnuma.cli.screen import note
+from vnuma.cli.screen import MANNER, note
 from vnuma.errors import InputError, UsageError, VnumaError, reading
 from vnuma.words.plain_text import escaped
 
@@ -23,6 +24,49 @@ if TYPE_CHECKING:
     from vnuma.engine.access.target import Target
     from vnuma.engine.preflight.findings import Permit
     from vnuma.store.open import Store
+
+_ENDINGS = (".yml", ".yaml")
+
+
+def _begun(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
+    """The names that start with what was typed; after an error none: a prompt is no place for a message."""
+
+    @wraps(names)
+    def offered(incomplete: str) -> list[str]:
+        with suppress(VnumaError, OSError):
+            return [name for name in names() if name.startswith(incomplete)]
+        return []
+
+    offered.__annotations__ = {"incomplete": str, "return": list[str]}
+    del offered.__wrapped__  # its signature has no `incomplete`
+    return offered
+
+
+@_begun
+def run_names() -> list[str]:
+    from vnuma.engine.access.places import store_url
+    from vnuma.store.open import open_store
+    from vnuma.store.runs import measuring_runs
+
+    with open_store(store_url(), create=False).read() as connection:
+        return [*(run.name for run in measuring_runs(connection)), "latest"]
+
+
+@_begun
+def vm_names() -> list[str]:
+    """Names of the inventory's VMs and machines."""
+    MANNER.quiet = True
+    return sorted(find_inventory(None).hosts)
+
+
+def study_files(incomplete: str) -> list[str]:
+    """Study files in the folder typed, and in `studies`; without any, the shell offers its own files."""
+    folder = incomplete.rpartition("/")[0]
+    places = [Path(folder)] if folder else [Path(), Path("studies")]
+    found = [
+        str(file) for place in places if place.is_dir() for file in place.iterdir() if file.suffix in _ENDINGS
+    ]
+    return sorted(name for name in found if name.startswith(incomplete))
 
 
 StoreOption = Annotated[

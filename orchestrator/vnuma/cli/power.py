@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption, StudyArgument, TextOrJsonOption
+from vnuma.cli.options import StoreOption, StudyArgument, TextOrJsonOption, run_names
 from vnuma.cli.screen import echo_json, say
 
 

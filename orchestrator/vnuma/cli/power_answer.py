@@ -30,10 +30,10 @@ from vnuma.domain.study.order import assumed_cell_seconds, columns, effort_words
 from vnuma.domain.study.study import Study
 from vnuma.engine.preflight.pilot import Pilot, read_pilot
 from vnuma.errors import InputError, UsageError
-from vnuma.words.percent import percent_of, percent_text
 from vnuma.words.plain_text import counted, duration, listed
 from vnuma.words.plain_text import plural as plural_of
 from vnuma.words.provenance import banner
+from vnuma.words.validation import percent_of, percent_text
 
 
 def power_answer(study: Path, effect: str, pilot: str | None, store: str | None) -> PowerAnswer:

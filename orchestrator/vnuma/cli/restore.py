@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.completion import run_names
 from vnuma.cli.crash import report_bug_within
 from vnuma.cli.options import (
     InventoryOption,
@@ -17,6 +16,7 @@ from vnuma.cli.options import (
     VmsArgument,
     find_inventory,
     opened_store,
+    run_names,
 )
 from vnuma.cli.screen import say
 from vnuma.errors import UsageError

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from vnuma.assets import typed
-from vnuma.cli.completion import run_names, study_files
 from vnuma.cli.events import following
-from vnuma.cli.options import InventoryOption, PermitOptions, SiteOption, StoreOption
+from vnuma.cli.options import InventoryOption, PermitOptions, SiteOption, StoreOption, run_names, study_files
 from vnuma.cli.plan import plan
 from vnuma.errors import UsageError
 from vnuma.file_lock import require_unix

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.completion import vm_names
-from vnuma.cli.options import InventoryOption, find_inventory
+from vnuma.cli.options import InventoryOption, find_inventory, vm_names
 from vnuma.domain.topology.forecast import PlannedGuest, planned_guest
 from vnuma.domain.topology.release import MOST_VCPUS, hardware_version_of
 from vnuma.domain.topology.vm_location import VmLocation, parse_host

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.assets import typed
-from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption, TextOrJsonOption
+from vnuma.cli.options import StoreOption, TextOrJsonOption, run_names
 from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, echo_json, say, sign, width
 from vnuma.words.plain_text import duration
 from vnuma.words.provenance import in_json, kind

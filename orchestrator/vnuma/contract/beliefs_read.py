@@ -14,8 +14,8 @@ from vnuma.domain.vm.role import ELSEWHERE, ROLE
 from vnuma.errors import VnumaError
 from vnuma.vsphere.counters import OF_HOST, OF_VM, counter_ids
 from vnuma.vsphere.faults import fault_name, name_behind
-from vnuma.vsphere.host_options import OPTIONS, most_cores_per_socket, numa_options
-from vnuma.vsphere.query import Query, along, ask, starting
+from vnuma.vsphere.read import OPTIONS, most_cores_per_socket, numa_options
+from vnuma.vsphere.session import Query, along, ask, starting
 from vnuma.vsphere.uptime import CLOCK_PATH, vcenter_clock
 
 _RIGHTS = source(f"{API}vim.AuthorizationManager.html")

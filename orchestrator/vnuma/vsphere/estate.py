@@ -43,11 +43,9 @@ from vnuma.vsphere.facts import (
     vm_facts,
 )
 from vnuma.vsphere.faults import describe
-from vnuma.vsphere.host_options import OPTIONS
 from vnuma.vsphere.inventory import CONTAINERS, path_of, upwards
-from vnuma.vsphere.query import Wanted, ask, starting
-from vnuma.vsphere.read import CLUSTERS
-from vnuma.vsphere.session import ReadObject, Session
+from vnuma.vsphere.read import CLUSTERS, OPTIONS
+from vnuma.vsphere.session import ReadObject, Session, Wanted, ask, starting
 
 _AT_ONCE = 500
 """Objects per request: enough to be fast, few enough to be answered in time."""

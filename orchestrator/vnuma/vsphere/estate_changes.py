@@ -20,11 +20,9 @@ from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import TOOLS_KEY, windows_of_tools
 from vnuma.vsphere.facts import EXTRA_CONFIG, GUEST_DETAIL, GUEST_NAME, HOST_STATE_PATHS
-from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import CONTENTS, VAPP_VMS
-from vnuma.vsphere.query import Query, along, ask, starting
-from vnuma.vsphere.read import CLUSTERS
-from vnuma.vsphere.session import ReadObject, Session
+from vnuma.vsphere.read import CLUSTERS, OPTIONS, numa_options
+from vnuma.vsphere.session import Query, ReadObject, Session, along, ask, starting
 
 TOOLS_PATH = f'{EXTRA_CONFIG}["{TOOLS_KEY}"]'
 """One key of extraConfig, which the property collector can return without the others."""

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pyVmomi import vim
 
-from vnuma.vsphere.query import Query, Wanted, along, ask, starting
-from vnuma.vsphere.session import ReadObject, Session
+from vnuma.vsphere.session import Query, ReadObject, Session, Wanted, along, ask, starting
 
 # Traversals refer to each other by name, which makes the property collector recurse.
 _UP, _OUT_OF_VAPP = "up", "out of a vApp"

@@ -8,11 +8,11 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
 
-from pyVmomi import vim
+from pyVmomi import vim, vmodl
 
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.errors import EnvironmentProblem, VmNotFound
+from vnuma.errors import EnvironmentProblem, PrivilegeMissing, VmNotFound
 from vnuma.vsphere import inventory
 from vnuma.vsphere.facts import (
     HOST_NEEDED,
@@ -27,11 +27,42 @@ from vnuma.vsphere.facts import (
     vm_facts,
 )
 from vnuma.vsphere.faults import NotNow
-from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import CONTAINERS, path_of, upwards
-from vnuma.vsphere.query import Query, Wanted, along, ask, starting
-from vnuma.vsphere.session import ReadObject, Session
+from vnuma.vsphere.session import Query, ReadObject, Session, Wanted, along, ask, starting
 from vnuma.words.plain_text import listed
+
+OPTIONS = "configManager.advancedOption"
+"""The property path of a host's option manager."""
+
+
+def numa_options(manager: Any) -> dict[str, str] | None:
+    """The host's advanced options Numa.*; None if the account may not read them.
+
+    One call per host: as a property they come only with a thousand others.
+    """
+    try:
+        options = manager.QueryOptions("Numa.") if manager else None
+    except vim.fault.InvalidName:
+        return {}
+    except (PrivilegeMissing, VmNotFound, vmodl.MethodFault):
+        return None
+    return None if options is None else {option.key: str(option.value) for option in options}
+
+
+def most_cores_per_socket(session: Session, vm: VmFacts) -> int | None:
+    """The most cores per socket on the VM's host for its hardware version; None if not shown.
+
+    Part of the host's ConfigOption, a document of some hundred kilobytes, so only for single VMs.
+    https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.vm.VirtualHardwareOption.html
+    """
+    try:
+        browser = session.read(session.vm(vm.moid), ("environmentBrowser",)).values["environmentBrowser"]
+        options = browser.QueryConfigOption(f"vmx-{vm.hardware_version}", session.host(vm.host_moid))
+    except (KeyError, PrivilegeMissing, VmNotFound, vmodl.MethodFault):
+        return None
+    cores = options.hardwareOptions.numCoresPerSocket if options and options.hardwareOptions else None
+    return cores.max if cores else None
+
 
 CLUSTERS: Wanted = {vim.ClusterComputeResource: ("name", "configurationEx")}
 """Properties of a cluster: its DRS settings, including those of single VMs."""

@@ -17,10 +17,8 @@ from vnuma.domain.vm.role import ELSEWHERE, ROLE
 from vnuma.errors import PrivilegeMissing, VmNotFound
 from vnuma.vsphere.counters import counter_ids
 from vnuma.vsphere.facts import HOST_PATHS
-from vnuma.vsphere.host_options import OPTIONS
-from vnuma.vsphere.query import Query, ask, starting
-from vnuma.vsphere.read import host_filter, vm_filter
-from vnuma.vsphere.session import Session
+from vnuma.vsphere.read import OPTIONS, host_filter, vm_filter
+from vnuma.vsphere.session import Query, Session, ask, starting
 from vnuma.vsphere.surroundings import surroundings_filter
 
 HOST_OPTIONS = "config.option"

@@ -1,4 +1,4 @@
-"""A logged-in session: the service's entry points, bulk reads, and a count of round trips."""
+"""A logged-in session: the service's entry points, bulk reads and their queries, a count of round trips."""
 
 from __future__ import annotations
 
@@ -17,8 +17,36 @@ from vnuma.vsphere import tls
 from vnuma.vsphere.declared import INFORMS, wrong_type
 from vnuma.vsphere.faults import expected, unexpected, unreadable
 from vnuma.vsphere.http_response import BadAnswer
-from vnuma.vsphere.query import Query, ask, starting
 from vnuma.vsphere.transport import Transport
+
+Query = vmodl.query.PropertyCollector
+
+Wanted = Mapping[Any, Iterable[str]]
+"""Property paths by the kind of object that has them."""
+
+
+def along(
+    kind: type, path: str, *onward: Query.SelectionSpec, name: str | None = None, skip: bool = False
+) -> Query.TraversalSpec:
+    """The objects to which `path` of a `kind` refers (with `skip`, without them), and those `onward`.
+
+    The property collector recurses where an `onward` refers to a `name`.
+    """
+    return Query.TraversalSpec(name=name, type=kind, path=path, skip=skip, selectSet=list(onward))
+
+
+def starting(ref: object, *onward: Query.SelectionSpec, wanted: bool = True) -> Query.ObjectSpec:
+    """An object and those `onward` from it; itself only if `wanted`."""
+    return Query.ObjectSpec(obj=ref, skip=not wanted, selectSet=list(onward))
+
+
+def ask(wanted: Wanted, *objects: Query.ObjectSpec, or_gone: bool = False) -> Query.FilterSpec:
+    """The properties `wanted` of these objects; `or_gone`: objects that are gone are left out."""
+    kinds = [Query.PropertySpec(type=kind, pathSet=list(paths)) for kind, paths in wanted.items()]
+    return Query.FilterSpec(
+        objectSet=list(objects), propSet=kinds, reportMissingObjectsInResults=or_gone or None
+    )
+
 
 VmRef = vim.VirtualMachine
 """A reference to a VM, for callers without pyVmomi."""

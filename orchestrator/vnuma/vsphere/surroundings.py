@@ -13,9 +13,8 @@ from vnuma.domain.vm.endpoint import VmSide
 from vnuma.domain.vm.role import Where
 from vnuma.domain.vm.surroundings import Limit, Surroundings
 from vnuma.errors import EnvironmentProblem
-from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.read import host_filter, host_trouble
-from vnuma.vsphere.session import ReadObject, Session
+from vnuma.vsphere.session import Query, ReadObject, Session, along, ask, starting
 from vnuma.vsphere.uptime import CLOCK_PATH, RUNNING_PATHS, vm_side_of
 
 _LIMITS = ("config.memoryAllocation.limit", "config.cpuAllocation.limit")

@@ -17,8 +17,7 @@ from pyVmomi import vim, vmodl
 from vnuma.errors import QuestionPending, VCenterUnreachable, VmNotFound, WaitTimeout
 from vnuma.vsphere.declared import wrong_type
 from vnuma.vsphere.faults import unreadable
-from vnuma.vsphere.query import Query, along, ask, starting
-from vnuma.vsphere.session import Session
+from vnuma.vsphere.session import Query, Session, along, ask, starting
 
 QUESTION = "runtime.question"
 

@@ -27,8 +27,7 @@ from vnuma.analysis.checks import AaCheck, ControlCheck, Drift, Slope
 from vnuma.analysis.conclusions import recommend, undecided
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import NotEvaluated, PositiveControl
-from vnuma.analysis.result import ArmResult
-from vnuma.analysis.table import range_coverage
+from vnuma.analysis.result import ArmResult, range_coverage
 from vnuma.analysis.verdict import Label, Withheld
 
 USUAL = dict.fromkeys(ARMS, Label.SLOWER) | {"2x8": Label.EQUIVALENT}

@@ -13,9 +13,9 @@ from vnuma.analysis.compare import Interval
 from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.analysis.wording import limits
 from vnuma.report.model.words import drift_words, lead, places, verdict_words
-from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, listed
 from vnuma.words.provenance import banner
+from vnuma.words.validation import percent_text
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.workloads.reporting_streams.streams import NodeScans
+from vnuma.workloads.reporting_streams.workload import NodeScans
 
 
 @given(st.floats(100, 1e7), st.floats(1, 1e7))

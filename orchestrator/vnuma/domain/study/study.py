@@ -14,8 +14,7 @@ from vnuma.domain.arm.arm import Arm, ArmSettings
 from vnuma.domain.workloads.kinds import AnyWorkload, as_workload
 from vnuma.domain.workloads.metric import Replicate
 from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings
-from vnuma.words.percent import Percent
-from vnuma.words.validation import Strict
+from vnuma.words.validation import Percent, Strict
 
 CONTROL_SUFFIX = " (remote)"
 

@@ -36,7 +36,7 @@ from vnuma.engine.design_check.designed_vms import (
 from vnuma.errors import EnvironmentProblem, InputError, PreflightBlocked
 from vnuma.estate.waivers import Waiver, in_design
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance.rule_facts import read_sql
+from vnuma.sqlserver.instance.server import read_sql
 from vnuma.words.plain_text import first_of
 
 _NAMED = 8

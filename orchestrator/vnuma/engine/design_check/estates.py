@@ -24,7 +24,7 @@ from vnuma.estate import snapshot
 from vnuma.vsphere import estate, read
 from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.counters import read_waits
-from vnuma.vsphere.host_options import most_cores_per_socket
+from vnuma.vsphere.read import most_cores_per_socket
 from vnuma.vsphere.tags import read_tags
 from vnuma.vsphere.vcenter import VCenter
 from vnuma.words.provenance import scenario_of

@@ -46,7 +46,7 @@ from vnuma.engine.preflight.preflight import (
 from vnuma.errors import ArmImpossible, MachineUnreachable
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
-from vnuma.vsphere.host_options import most_cores_per_socket
+from vnuma.vsphere.read import most_cores_per_socket
 from vnuma.words.provenance import scenario_of
 from vnuma.workloads.interface import workload_named
 from vnuma.workloads.shell import BOOT

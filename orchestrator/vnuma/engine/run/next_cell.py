@@ -24,7 +24,7 @@ from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store
 from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Claim, Outcome
 from vnuma.store.tables import utc_now
-from vnuma.words.percent import percent_text
+from vnuma.words.validation import percent_text
 
 if TYPE_CHECKING:
     from vnuma.analysis.stopping import DecidedLook, StopDecision

@@ -32,7 +32,7 @@ from vnuma.report.model.words import (
     named,
     verdict_kind,
 )
-from vnuma.words.percent import percent_text
+from vnuma.words.validation import percent_text
 
 _HEIGHT, _MIDDLE, _HOLLOW, _GAP = 26, 13, 21, 8
 

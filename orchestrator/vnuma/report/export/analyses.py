@@ -6,9 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.result import Analysis, ArmResult, TableCell, TableRow
 from vnuma.analysis.sensitivity import sensitivity
-from vnuma.analysis.table import TableCell, TableRow
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import LEFT_OUT, too_few
 from vnuma.domain.workloads.metric import none_valid

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from vnuma.analysis.table import FigureRow
+from vnuma.analysis.result import FigureRow
 from vnuma.domain.workloads.metric import none_valid
 from vnuma.report.export.parts import Count, Limits, Part, Reason
 from vnuma.report.model.executions import WaitShare

@@ -16,9 +16,9 @@ from vnuma.report.model.guest import PASSES, guest_notes, guest_of, guest_words,
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, direction, named
 from vnuma.store.rows import CellState, Outcome, Vm
-from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, first_line, listed, plural
 from vnuma.words.provenance import measured_on
+from vnuma.words.validation import percent_text
 
 _FORMS = {
     "client": "rows streamed to the client and discarded there",

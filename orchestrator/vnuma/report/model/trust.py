@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from vnuma.analysis.checks import NOT_RUN, AaCheck, ControlCheck, Drift, Slope
 from vnuma.analysis.records import NotEvaluated
-from vnuma.analysis.result import Analysis, Caution
-from vnuma.analysis.table import FigureRow
+from vnuma.analysis.result import Analysis, Caution, FigureRow
 from vnuma.analysis.wording import a_a_sentence, percent_up
 from vnuma.domain.study.order import SCOPE, declaration, deviations, earlier_runs
 from vnuma.domain.study.study import Study

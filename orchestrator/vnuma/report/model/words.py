@@ -27,8 +27,8 @@ from vnuma.domain.study.study import Order
 from vnuma.domain.workloads.metric import none_valid
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import CellState, Outcome
-from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import capitalised, counted, listed, plural
+from vnuma.words.validation import percent_text
 
 ORDER_WORDS: Mapping[Order, str] = {
     "randomised": "in random order",

@@ -43,8 +43,8 @@ from vnuma.report.published.published_comparison import published_exact, publish
 from vnuma.report.tables.paper_table import size_rows
 from vnuma.report.tables.secondary import named_figures, sensitivity_table, waits_tables
 from vnuma.store.rows import Vm
-from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import listed, plural
+from vnuma.words.validation import percent_text
 
 
 def filled(template: str, style: str, script: str, **values: object) -> str:

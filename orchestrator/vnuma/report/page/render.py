@@ -23,8 +23,8 @@ from vnuma.report.model.words import answer_words, progress_words
 from vnuma.report.page.page import Part, filled, verdict_rows, vm_parts, write_file
 from vnuma.report.published.published_comparison import comparison_caution
 from vnuma.store.rows import Vm
-from vnuma.words.percent import percent_text
 from vnuma.words.provenance import banner
+from vnuma.words.validation import percent_text
 
 ReportFormat = Literal["html", "markdown", "png", "pdf"]
 ENDINGS: dict[ReportFormat, str] = {"html": "html", "markdown": "md", "png": "png", "pdf": "pdf"}

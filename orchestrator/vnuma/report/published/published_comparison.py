@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vnuma.analysis.result import Analysis, ArmResult
-from vnuma.analysis.table import TableRow
+from vnuma.analysis.result import Analysis, ArmResult, TableRow
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, decimals, limits, signed
 from vnuma.domain.study.study import Study

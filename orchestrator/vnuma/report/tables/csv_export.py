@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TextIO
 
-from vnuma.analysis.result import Analysis
-from vnuma.analysis.table import TableCell
+from vnuma.analysis.result import Analysis, TableCell
 from vnuma.analysis.verdict import Verdict
 from vnuma.domain.workloads.metric import none_valid
 from vnuma.report.model.grid import field_text

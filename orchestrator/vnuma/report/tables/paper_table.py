@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vnuma.analysis.result import Analysis
-from vnuma.analysis.table import TableCell, TableRow
+from vnuma.analysis.result import Analysis, TableCell, TableRow
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.workloads.metric import in_table, medians, none_valid
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import boots_words, direction, named, places
-from vnuma.words.percent import percent_text
 from vnuma.words.provenance import banner
+from vnuma.words.validation import percent_text
 
 
 def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:

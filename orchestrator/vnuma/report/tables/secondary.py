@@ -7,9 +7,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from vnuma.analysis.compare import Interval
-from vnuma.analysis.result import Analysis
+from vnuma.analysis.result import Analysis, FigureCell, FigureRow
 from vnuma.analysis.sensitivity import sensitivity
-from vnuma.analysis.table import FigureCell, FigureRow
 from vnuma.analysis.wording import amount, limits, signed
 from vnuma.domain.workloads.metric import in_table, medians
 from vnuma.report.model.executions import WaitShare

@@ -18,9 +18,9 @@ from vnuma.report.published.published_comparison import comparison_caution, publ
 from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.secondary import figures_text, sensitivity_text
 from vnuma.store.rows import Vm
-from vnuma.words.percent import percent_text
 from vnuma.words.plain_text import counted, filled, plural
 from vnuma.words.provenance import banner
+from vnuma.words.validation import percent_text
 
 WIDTH = 80
 _ATTEMPTS_SHOWN = 5
