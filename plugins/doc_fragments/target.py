@@ -129,7 +129,7 @@ options:
       require_tag:
         description: The vSphere tag without which the VM is not changed, as C(CATEGORY:NAME). Empty for none.
         type: str
-      node:
+      site:
         description: The site whose process works on the VM, where the inventory names one.
         type: str
 """
