@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -357,6 +359,22 @@ def from_os_error(error: OSError) -> VnumaError:
     return EnvironmentProblem(what, fix="Look at this machine's limits and memory: ulimit -a; free -m")
 
 
+def adding(*packages: str) -> str:
+    """How to add packages to this Python environment."""
+    names = shlex.join(packages)
+    return f"{sys.executable} -m pip install {names} (installed by pipx: pipx inject vnuma {names})"
+
+
+def require_packages(what: str, *packages: str) -> None:
+    """Raise EnvironmentProblem without the optional packages, named as on PyPI, that `what` needs."""
+    missing = [name for name in packages if find_spec(name.replace("-", "_")) is None]
+    if missing:
+        raise EnvironmentProblem(
+            f"{what} needs packages that this Python environment lacks: {', '.join(missing)}.",
+            fix=adding(*missing),
+        )
+
+
 @contextmanager
 def reading(path: Path, kind: str = "", *, fix: str = "Check the name.") -> Iterator[None]:
     """Raise InputError where the system does not let `path` be read; `kind` says what it is."""
@@ -367,6 +385,15 @@ def reading(path: Path, kind: str = "", *, fix: str = "Check the name.") -> Iter
     except OSError as error:
         why = error.strerror or error
         raise InputError(f"{kind} {path} cannot be read ({why}).".lstrip(), fix=fix) from error
+
+
+def text_of(path: Path, kind: str = "", *, fix: str = "Check the name.") -> str:
+    """The text of a file. Raises InputError as `reading`, and for what is not UTF-8."""
+    try:
+        with reading(path, kind, fix=fix):
+            return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{kind} {path} is not UTF-8 text.".lstrip(), fix="Save it as UTF-8.") from error
 
 
 @contextmanager

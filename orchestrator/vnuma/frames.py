@@ -6,12 +6,11 @@ describes each column.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vnuma.engine.access.places import store_url
-from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.errors import InputError, require_packages
 from vnuma.report.archive.raw import SAMPLES, sample_table, table_of
 from vnuma.report.archive.read import is_archive, open_archive
 from vnuma.report.export.results import document
@@ -85,11 +84,7 @@ class RunTables:
         return self._frame("waits")
 
     def _frame(self, table: str) -> pd.DataFrame:
-        if find_spec("pandas") is None:
-            raise EnvironmentProblem(
-                "Frames need pandas, which is not installed in this Python environment.",
-                fix="pip install pandas pyarrow; or read run.arrow(name), which needs only pyarrow.",
-            )
+        require_packages("A frame, unlike run.arrow(name),", "pandas")
         return self.arrow(table).to_pandas()
 
 

@@ -12,10 +12,10 @@ from tests.conftest import LabFactory
 from tests.vsphere.support import vcenter_of
 from vnuma.domain.vm.change import change_to
 from vnuma.domain.vm.setting import DERIVED, TYPED, Value
+from vnuma.vsphere.apply import specs_for
 from vnuma.vsphere.config_events import read_config_events
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.read import find_vm, read_vm
-from vnuma.vsphere.spec import specs_for
 from vnuma.vsphere.wait import wait_for_task
 
 SITE = {"name": "events", "vms": [{"name": "sql16", "power": "off"}]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,7 +19,7 @@ from vnuma.cli.options import (
 from vnuma.cli.screen import can_ask, echo, echo_json, note, require_yes, say, signed, write_out
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.errors import EnvironmentProblem, UsageError
+from vnuma.errors import EnvironmentProblem, UsageError, require_packages
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def contract(
     Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
     vnuma contract --vcenter clone16 -i inventory --output contract.json
     """
-    _require_pytest()
+    require_packages("vnuma contract", "pytest")
     permit = allowed.permit()
     if allowed != PermitOptions() and not sql:
         raise UsageError(
@@ -91,15 +90,6 @@ def contract(
 
         as_json = format_ == "json"
         echo(json.dumps(document(), indent=2) if as_json else markdown().rstrip("\n"))
-
-
-def _require_pytest() -> None:
-    """Raise EnvironmentProblem without pytest, which runs the assumptions."""
-    if find_spec("pytest") is None:
-        raise EnvironmentProblem(
-            "vnuma contract needs pytest, which is not installed.",
-            fix=f"{sys.executable} -m pip install pytest (pipx: pipx inject vnuma pytest)",
-        )
 
 
 def _ask_sql(name: str, inventory: Path | None, permit: Permit) -> Answers:

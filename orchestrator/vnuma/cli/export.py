@@ -10,6 +10,7 @@ import typer
 
 from vnuma.cli.options import RunArgument, StoreOption, opened_store
 from vnuma.cli.screen import echo, say
+from vnuma.errors import adding
 from vnuma.words.provenance import banner
 
 
@@ -27,7 +28,7 @@ def export(
 
     Examples: vnuma export quick.4; vnuma export quick.4 -o /backup/quick.4.zip
     """
-    from vnuma.report.archive.raw import HELP, parquet_possible
+    from vnuma.report.archive.raw import parquet_possible
     from vnuma.report.archive.write import default_path, export_run
     from vnuma.report.model.model import load_run
 
@@ -40,5 +41,5 @@ def export(
     size = sum(entry.bytes for entry in manifest.files) / 1e6
     say(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
     if not parquet_possible():
-        say(f"Parquet    left out: pyarrow is missing. samples.csv has the same data. {HELP}")
+        say(f"Parquet    left out: pyarrow is missing. samples.csv has the same data. {adding('pyarrow')}")
     say(f"Elsewhere  vnuma results {shlex.quote(path.name)}")

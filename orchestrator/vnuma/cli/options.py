@@ -15,7 +15,7 @@ import typer
 from vnuma import assets
 from vnuma.assets import asset
 from vnuma.cli.screen import MANNER, note
-from vnuma.errors import InputError, UsageError, VnumaError, reading
+from vnuma.errors import InputError, UsageError, VnumaError, text_of
 from vnuma.words.plain_text import escaped
 
 if TYPE_CHECKING:
@@ -189,11 +189,7 @@ def read_study(path: Path) -> tuple[Study, str]:
 
     meant = path.with_name(f"{path.name}.yml")
     fix = f"Did you mean {meant}?" if meant.is_file() else f"See {asset('studies/quick.yml')} for an example."
-    try:
-        with reading(path, "The study", fix=fix):
-            text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"The study {path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
+    text = text_of(path, "The study", fix=fix)
     return parse_study(text, str(path)), text
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +10,9 @@ import typer
 
 from vnuma.cli.options import StoreOption
 from vnuma.cli.screen import say
-from vnuma.errors import EnvironmentProblem, InputError, UsageError
+from vnuma.errors import UsageError, require_packages, text_of
 
 TOKEN = "VNUMA_SERVE_TOKEN"
-_NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 
 def serve(
@@ -37,7 +34,7 @@ def serve(
     Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
     site.key --token-file token
     """
-    _require_packages()
+    require_packages("vnuma serve", "starlette", "uvicorn", "prometheus-client")
     from vnuma.engine.access.places import store_url
     from vnuma.serve.app import serve as served
     from vnuma.serve.connections import Access
@@ -70,23 +67,7 @@ def serve(
     )
 
 
-def _require_packages() -> None:
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise EnvironmentProblem(
-            f"vnuma serve needs packages that this Python environment lacks: {', '.join(missing)}.",
-            fix=f"{sys.executable} -m pip install starlette uvicorn prometheus-client (installed by pipx: "
-            "pipx inject vnuma starlette uvicorn prometheus-client)",
-        )
-
-
 def _token(file: Path | None) -> str | None:
     if file is None:
         return os.environ.get(TOKEN, "").strip() or None
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InputError(
-            f"The token file {file} cannot be read ({why}).", fix="Name another file."
-        ) from error
+    return text_of(file, "The token file", fix="Name another file.").strip()

@@ -52,12 +52,12 @@ from vnuma.store import attempts, cells, facts, leases, runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Claim, Outcome, Run, RunState
 from vnuma.vsphere import apply, power, read
+from vnuma.vsphere.apply import specs_for, unmet
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.facts import paths, settings_of
 from vnuma.vsphere.faults import NotNow, name_behind, unexpected
 from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.session import Session, VmRef
-from vnuma.vsphere.spec import specs_for, unmet
 from vnuma.words.provenance import scenario_of
 
 Consent = Callable[[VmFacts, str | None], None]

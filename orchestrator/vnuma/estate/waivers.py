@@ -11,9 +11,9 @@ from pydantic import Field, ValidationError
 
 from vnuma.checks.rule import Finding
 from vnuma.checks.rules.catalogue import find_rule
-from vnuma.errors import InputError, reading
+from vnuma.errors import InputError, text_of
 from vnuma.words.bounded_yaml import NotYaml, read_yaml
-from vnuma.words.validation import Strict
+from vnuma.words.validation import Strict, messages
 
 
 class Waiver(Strict):
@@ -63,10 +63,7 @@ class _File(Strict):
 def load(path: Path) -> tuple[Waiver, ...]:
     """Read a waivers file (YAML). Raises InputError with the entry and the problem."""
     try:
-        with reading(path):
-            document = read_yaml(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
+        document = read_yaml(text_of(path))
     except NotYaml as error:  # YAML itself refuses the date 2027-13-01
         raise InputError(f"{path} is not YAML: {error} (line {error.line}).", fix=_EXAMPLE) from error
     if not isinstance(document, dict) or "waivers" not in document:
@@ -74,8 +71,7 @@ def load(path: Path) -> tuple[Waiver, ...]:
     try:
         waivers = _File.model_validate(document).waivers
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
-        raise InputError(f"{path}: " + "; ".join(lines) + ".", fix=_EXAMPLE) from None
+        raise InputError(f"{path}: {messages(error)}.", fix=_EXAMPLE) from None
     return tuple(_known(waiver, path) for waiver in waivers)
 
 

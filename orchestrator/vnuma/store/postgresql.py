@@ -6,7 +6,6 @@ import atexit
 import os
 import shutil
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from vnuma.errors import StoreAway, StoreBusy, StoreError, StoreUnwritable
+from vnuma.errors import StoreAway, StoreBusy, StoreError, StoreUnwritable, adding
 from vnuma.store.place import Place, encryption
 
 T = TypeVar("T")
@@ -78,8 +77,7 @@ def postgresql_engine(place: Place, options: str = "") -> Engine:
     except ImportError as error:
         raise StoreError(
             f"The driver for PostgreSQL is missing, so {place} cannot be opened ({error}).",
-            fix=f"{sys.executable} -m pip install 'psycopg[binary]' (installed by pipx: pipx inject vnuma "
-            "'psycopg[binary]')",
+            fix=adding("psycopg[binary]"),
         ) from error
     given = place.url.query
     settings: dict[str, object] = {

@@ -7,8 +7,8 @@ import pytest
 from vnuma.domain.vm.change import Change, Edit, change_back, net
 from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Value
 from vnuma.engine.lease.baseline import conflicts
+from vnuma.vsphere.apply import unmet
 from vnuma.vsphere.facts import LEAVES, settings_of
-from vnuma.vsphere.spec import unmet
 
 DEFAULTED = sorted(name for name, spec in TYPED.items() if spec.unset is not None)
 

@@ -11,9 +11,9 @@ from pyVmomi import vim
 
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to
 from vnuma.domain.vm.setting import DERIVED, TYPED, Settings, Value, ValueKind
+from vnuma.vsphere.apply import fields_of, needs_shape, specs_for, unmet
 from vnuma.vsphere.config_events import requested_settings
 from vnuma.vsphere.facts import settings_of
-from vnuma.vsphere.spec import fields_of, needs_shape, specs_for, unmet
 
 
 def change(**after: Value) -> Change:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from vnuma.errors import MeasurementFailed
 from vnuma.logs.guest_tools import MachineTime, machine_busy, machine_time
 from vnuma.sqlserver.instance.call_counters import Endpoint, SchedulerTimes, ServerCounts, is_call_of
-from vnuma.workloads.call_volume.call_window import Edge, Window, require_trustworthy
-from vnuma.workloads.call_volume.callers import Count, headroom
+from vnuma.workloads.call_volume.callers import Count, Edge, Window, headroom, require_trustworthy
 from vnuma.workloads.call_volume.settings import is_saturated
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

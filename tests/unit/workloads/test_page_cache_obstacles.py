@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.workloads.linux import MACHINE
 from vnuma.domain.vm.linux import LinuxFacts, Node
-from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache
+from vnuma.workloads.page_cache.workload import obstacles_of
 
 BUSY = replace(MACHINE, nodes=(Node(0, (0, 1), 8000, 500, 400), MACHINE.nodes[1]))
 ONE_NODE = replace(MACHINE, nodes=MACHINE.nodes[:1], allowed_nodes=(0,))

@@ -43,7 +43,7 @@ from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import why_no_hardware
-from vnuma.workloads.page_cache.obstacles import obstacles_of_guest
+from vnuma.workloads.page_cache.workload import obstacles_of_guest
 from vnuma.workloads.shell import linux_question
 
 PACKAGES = ("ansible-core", "ansible-runner", "pyvmomi", "pyodbc", "SQLAlchemy", "numpy", "scipy", "pandas")

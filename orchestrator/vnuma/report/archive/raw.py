@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
@@ -15,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from vnuma.errors import EnvironmentProblem
+from vnuma.errors import require_packages
 from vnuma.report.model.grid import field_text
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.csv_export import TABLES, Column, described, write_tidy
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 
 Values = dict[str, object]
-
-HELP = f"{sys.executable} -m pip install pyarrow (installed by pipx: pipx inject vnuma pyarrow)"
 
 
 def parquet_possible() -> bool:
@@ -60,13 +57,9 @@ def table_of(columns: Sequence[Column], batches: Iterable[list[Values]]) -> pa.T
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow.parquet  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise EnvironmentProblem(
-            "Arrow tables and Parquet files need pyarrow, which this Python environment does not have.",
-            fix=HELP,
-        ) from error
+    require_packages("An Arrow table or Parquet file", "pyarrow")
+    import pyarrow.parquet  # noqa: PLC0415 - an extra
+
     return pyarrow
 
 
@@ -165,15 +158,10 @@ def sample_table(store: Store, loaded: LoadedRun) -> pa.Table:
         return table_of(COLUMNS, _batches(_rows(loaded, iter_samples(connection, loaded.run.id))))
 
 
-def sample_rows(store: Store, loaded: LoadedRun) -> Iterator[Values]:
-    """Every sample, one by one, with its stored values."""
-    with store.read() as connection:
-        yield from _rows(loaded, iter_samples(connection, loaded.run.id))
-
-
 def print_samples(store: Store, loaded: LoadedRun, out: TextIO) -> None:
     """Print the lines of samples.csv one by one, without holding them all."""
-    write_tidy(out, COLUMNS, sample_rows(store, loaded))
+    with store.read() as connection:
+        write_tidy(out, COLUMNS, _rows(loaded, iter_samples(connection, loaded.run.id)))
 
 
 MOST_SAMPLES = 2_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vnuma.analysis.published import RUN_SD, RUNS, STUDIES, Description, Table, describe, drift_alone
 from vnuma.analysis.wording import amount, signed
-from vnuma.errors import InputError, reading
+from vnuma.errors import InputError, text_of
 from vnuma.report.model.grid import WIDEST, GridTable, as_markdown, as_screen
 from vnuma.words.plain_text import counted, filled
 
@@ -37,11 +37,7 @@ class Publication:
 
 def read_publication(path: Path) -> Publication:
     """Read a CSV file of medians. Raises InputError with the invalid line."""
-    try:
-        with reading(path):
-            lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
+    lines = text_of(path).splitlines()
     if sum(map(len, lines)) > _MOST_LETTERS:
         raise InputError(f"{path} is larger than {_MOST_LETTERS:,} characters.", fix=FORM)
     notes = dict(_note(line) for line in lines if line.startswith("#"))

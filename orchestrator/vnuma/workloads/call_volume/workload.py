@@ -19,8 +19,7 @@ from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
 from vnuma.sqlserver.instance import call_counters
 from vnuma.sqlserver.instance.server import read_permissions
-from vnuma.workloads.call_volume.call_window import Edge, Window, require_trustworthy
-from vnuma.workloads.call_volume.callers import Callers, callers
+from vnuma.workloads.call_volume.callers import Callers, Edge, Window, callers, require_trustworthy
 from vnuma.workloads.call_volume.settings import CallVolume
 from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, SystemUnderTest, Workload
 
