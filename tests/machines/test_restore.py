@@ -26,7 +26,8 @@ from vnuma.domain.vm.linux import linux_facts
 from vnuma.engine.access import secrets
 from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.inventory import Inventory
-from vnuma.engine.access.target import UNSHAPED, Target
+from vnuma.engine.access.secrets import Secret
+from vnuma.engine.access.target import UNSHAPED, SqlTarget, Target
 from vnuma.engine.actions import steps
 from vnuma.engine.audit.log import PROGRAM, Journal, audit_lines
 from vnuma.engine.cell.boot import ready_cell
@@ -529,3 +530,17 @@ def test_a_note_of_a_workload_has_no_secret(
         "load --password ***",
         "unload --password ***",
     ]
+
+
+def test_a_guest_is_restored_without_the_secrets_of_what_is_not_reached(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """As on another day in another shell: nothing here needs its SQL Server's password."""
+    machine.write("transparent_hugepages", "never")
+    sql = SqlTarget(host="sql16", user="sa", password=Secret(env="NOWHERE_SET"))
+    context = machine.context(tmp_path, LocalShell())
+
+    done = restore_target(replace(context, target=Target(name="box", sql=sql)))
+
+    assert (done.settings, done.equal) == (1, 1)
+    assert machine.setting("transparent_hugepages") != "never"

@@ -204,7 +204,7 @@ def _in_package(package: Path, words: list[str]) -> bool:
     )
 
 
-def test_each_walk_through_the_code_opens_at_most_fifteen_files() -> None:
+def test_each_walk_through_the_code_has_at_most_fifteen_stations() -> None:
     """From a study file to a sample, and from a baseline to its restore; numbered in order."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     walks = page.partition("## Two walks")[2].partition("\n## ")[0].split("\n*From ")[1:]

@@ -383,3 +383,18 @@ def test_a_systemd_credential_is_a_file_whose_folder_the_environment_names(
 
     assert target.hypervisor.password is not None
     assert resolve(target.hypervisor.password) == "s3cret"
+
+
+def test_a_rotated_password_is_read_anew_and_a_broken_inventory_is_not(tmp_path: Path) -> None:
+    """A run may take days: its next play has today's values, or those of before while somebody edits."""
+    written = tmp_path / "hosts.yml"
+    text = "all: {hosts: {box: {ansible_password: %s}}}"
+    written.write_text(text % "old", encoding="utf-8")
+    inventory = Inventory(written)
+    seen = [inventory.hosts["box"]["ansible_password"]]
+    for password in ("new", "{{"):
+        written.write_text(text % password, encoding="utf-8")
+        inventory = inventory.anew()
+        seen.append(inventory.hosts["box"]["ansible_password"])
+
+    assert seen == ["old", "new", "new"]

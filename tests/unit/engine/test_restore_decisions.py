@@ -60,6 +60,7 @@ from vnuma.store import cells, facts, leases, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome, RunState
+from vnuma.store.tables import iso
 from vnuma.workloads.shell import Output
 
 ON, OFF = Power.ON, Power.OFF
@@ -191,6 +192,13 @@ def test_a_server_that_nothing_proves_is_not_the_vms(store: Store, away: Leased)
     source = restore.source_in_store(context_of(store, away, target=target), "refuse")
 
     assert not source.proves(None, None)  # type: ignore[arg-type]  # nobody asks vCenter
+
+
+def test_a_run_knows_its_mark_by_when_it_was_created(store: Store, away: Leased) -> None:
+    """Each store has its own quick.1, so a name identifies none."""
+    source = restore.source_in_store(context_of(store, away), "refuse")
+
+    assert source.created == iso(away.run.created_at)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def source_of(**changes: Any) -> Source:
         "vm_key": "v/i",
         "name": "linux16",
         "run": "quick.1",
+        "created": None,
         "rules": PowerRules(),
         "choice": "refuse",
         "power": ON,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ from vnuma.engine.access.guest_shell import run_at
 from vnuma.engine.access.inventory import Inventory
 from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.places import home_folder, store_url
-from vnuma.engine.access.secrets import Private, resolve_all
+from vnuma.engine.access.secrets import Private, resolve
 from vnuma.engine.access.target import Target, is_shaped
-from vnuma.errors import InputError
+from vnuma.errors import InputError, VnumaError
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.store import facts, leases, runs
 from vnuma.store.open import Store, open_store
@@ -94,9 +94,11 @@ class VmContext:
     def workload_shell(self) -> Shell:
         """The shell where the workload's programs run: its client's, or the guest's.
 
-        From here on `masked` knows the target's secrets. Raises as reading them does.
+        From here on `masked` knows those of the target's secrets that can be read here: programs need none.
         """
-        resolve_all(self.target.secrets)
+        for secret in self.target.secrets:
+            with suppress(VnumaError):
+                resolve(secret)
         client = self.study.workload.client_host
         return partial(run_at, client, self.inventory) if client else self.shell()
 

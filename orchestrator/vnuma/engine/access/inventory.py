@@ -15,7 +15,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.host_variables import HostVariables, unreadable
 from vnuma.engine.access.secrets import vault_secrets
 from vnuma.engine.access.target import Target, is_shaped, refuse_unknown, target_from
-from vnuma.errors import InputError
+from vnuma.errors import InputError, VnumaError
 from vnuma.workloads.caller_host import START
 from vnuma.workloads.client import HERE, Client
 
@@ -54,6 +54,15 @@ class Inventory:
             )
             for host in manager.get_hosts()
         }
+
+    def anew(self) -> Inventory:
+        """As its files are now: a run may take days. As it was read, if they cannot be read any more."""
+        now = Inventory(self.path)
+        try:
+            _ = now.hosts
+        except VnumaError:
+            return self
+        return now
 
     def targets(self, names: Iterable[str] | None = None) -> dict[str, Target]:
         """The targets by name; without `names`, all that have vnuma_vcenter.

@@ -367,6 +367,7 @@ def source_in_log(one: Unanswered, choice: Choice) -> Source:
         vm_key=one.vm_key,
         name=one.vm,
         run=one.run,
+        created=None,
         rules=rules,
         execution_s=execution_s,
         choice=choice,

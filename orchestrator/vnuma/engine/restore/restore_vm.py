@@ -94,6 +94,8 @@ class Source:
     vm_key: str
     name: str
     run: str
+    created: str | None
+    """When the run was created, as its mark says; None where its name has to do."""
     rules: PowerRules
     """The study's deadlines and its way to shut a guest down."""
     choice: Choice
@@ -107,8 +109,6 @@ class Source:
     """Every value that the run may have written, by setting."""
     power_lines: Callable[[], Sequence[AuditLine]]
     """The changes of the VM's power in the audit log, including failures."""
-    created: str | None = None
-    """When the run was created, as its mark says; None where its name has to do."""
     is_whole: bool = True
     """Whether every setting before is known; else the present ones complete them."""
     is_known: bool = True

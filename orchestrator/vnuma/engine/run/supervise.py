@@ -249,10 +249,12 @@ def restore_vms(work: SupervisedRun, watch: Watch = lambda _: None) -> tuple[lis
         lost.fix = f"{first or 'Fix the store.'} Otherwise: {restore_command(run)}"
         return [], [lost]
 
+    inventory = work.inventory.anew()
+
     def restored(row: Vm) -> Restored | None:
         say = partial(_show_restoring, store, run, row.name, watch, unshown)
         say("")
-        context = VmContext(store, run, work.study, row, targets[row.name], reached_by=work.inventory)
+        context = VmContext(store, run, work.study, row, targets[row.name], reached_by=inventory)
         try:
             return restore_target(context, say=say)
         except LeaseLost:
@@ -358,7 +360,7 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
         # Ansible's own connection reaches SQL Server's client, and guests used by a shell.
         client, shells = study.workload.client_host, "shell" in study.workload.needs
         reached = [*([client] if client else []), *(going if shells else [])]
-        hosts = write_play_inventory(folder, over.work.inventory, going, reached)
+        hosts = write_play_inventory(folder, over.work.inventory.anew(), going, reached)
         logins = shared_logins()
         private = Private(
             over.work.url,
