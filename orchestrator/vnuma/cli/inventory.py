@@ -9,13 +9,11 @@ import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory
 from vnuma.cli.screen import say
-from vnuma.cli.verb import subcommand
+from vnuma.cli.verb import group, subcommand
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import banner
 
-app = typer.Typer(
-    help="Save VMs, hosts and clusters of a vCenter to a file.", no_args_is_help=True, rich_markup_mode=None
-)
+app = group("Save VMs, hosts and clusters of a vCenter to a file.")
 
 
 @app.callback()

@@ -11,18 +11,14 @@ import typer
 from vnuma import assets
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo_json, require_yes, say
-from vnuma.cli.verb import subcommand
+from vnuma.cli.verb import group, subcommand
 from vnuma.errors import EnvironmentProblem, InputError, UsageError
 from vnuma.words.provenance import in_json
 
 if TYPE_CHECKING:
     from vnuma.lab import LabState
 
-app = typer.Typer(
-    help="The embedded lab: it stands in for vCenter, ESXi, guest and SQL Server, and for Linux machines.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("The embedded lab: it stands in for vCenter, ESXi, guest and SQL Server, and for Linux machines.")
 
 
 @subcommand(app)

@@ -7,13 +7,9 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.screen import note, say
-from vnuma.cli.verb import subcommand
+from vnuma.cli.verb import group, subcommand
 
-app = typer.Typer(
-    help="Create a store on PostgreSQL with its roles, or copy a store.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Create a store on PostgreSQL with its roles, or copy a store.")
 
 
 @subcommand(app)

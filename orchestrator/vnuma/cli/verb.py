@@ -52,11 +52,16 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     return spoken
 
 
-def subcommand(group: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def group(words: str) -> typer.Typer:
+    """A group of verbs, whose help is shown where none of them is named."""
+    return typer.Typer(help=words, no_args_is_help=True, rich_markup_mode=None)
+
+
+def subcommand(of: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Adds a function to a group of verbs, under its own name."""
 
     def added(function: Callable[..., None]) -> Callable[..., None]:
-        return group.command(cls=Verb)(verb(function))
+        return of.command(cls=Verb)(verb(function))
 
     return added
 
