@@ -61,6 +61,8 @@ from vnuma.errors import InputError, LeaseLost, NotAtBaseline, RestoreConflict, 
 from vnuma.store import cells, facts, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, RestoreOutcome
+from vnuma.workloads.command.settings import Command
+from vnuma.workloads.interface import workload_named
 from vnuma.workloads.page_cache import scripts as scripts
 from vnuma.workloads.shell import BOOT, Output, Shell, linux_question
 
@@ -515,20 +517,31 @@ def test_a_machine_that_the_run_never_came_to_is_left_as_it_was(machine: Machine
     assert "removed" not in done.words
 
 
-def test_a_note_of_a_workload_has_no_secret(
+def test_a_note_of_a_workload_shows_which_program_ran_and_no_secret(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a cell's nor a restore's, whatever the workload writes into it."""
+    """A restore looks for the words at its begin, though a password be one of them."""
     monkeypatch.setattr(secrets, "_seen", set())
-    secrets.conceal({"ansible_password": "s3cret"})
-    context = machine.context(tmp_path, LocalShell())
+    secrets.conceal({"ansible_password": "teardown"})
+    figure = {"name": "n", "unit": "1/s", "better": "higher", "regex": "(.)"}
+    settings = Command.model_validate(
+        {
+            "name": "command",
+            "figure": figure,
+            "run": ["true"],
+            "study_teardown": ["true teardown", ["true", "a"]],
+        }
+    )
 
-    CellSystem(context, new_attempt(machine)).note("load --password s3cret")
-    Leftover(context, "boot").note("unload --password s3cret")
+    context = replace(machine.context(tmp_path, LocalShell()), token=machine.leased.token)
+
+    workload_named("command").remove(Leftover(context, ""), settings)
 
     assert [line.detail for line in audit_lines(machine.store, None) if line.action == PROGRAM] == [
-        "load --password ***",
-        "unload --password ***",
+        "study_teardown: true ***",
+        "study_teardown ended with exit code 0",
+        "study_teardown: true a",
+        "study_teardown ended with exit code 0",
     ]
 
 

@@ -75,7 +75,9 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         """Those of this host's connection, also where a prompt asked for them."""
         asked = self._play_context.password, self._play_context.become_pass
         conceal(dict(zip(("ansible_password", "ansible_become_pass"), asked, strict=True)))
-        conceal({name: self._templar.template(variables[name]) for name in variables if is_password(name)})
+        for name in filter(is_password, variables):
+            with suppress(AnsibleError):  # what has no value is not printed
+                conceal({name: self._templar.template(variables[name])})
 
     def shell_of(self, target: Target) -> Shell:
         """The shell of the task's host, as root if the task has `become`."""

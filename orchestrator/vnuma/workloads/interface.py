@@ -64,7 +64,7 @@ class Reached(Protocol):
         """The text without the values of the run's secrets."""
 
     def note(self, words: str) -> None:
-        """Write a line of the audit log, without the values of secrets."""
+        """Write a line of the audit log as it is: mask what is not vnuma's own, since a restore reads it."""
 
 
 class SystemUnderTest(Reached, Protocol):

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from tests.unit.ansible.content import ACTIONS, ROLES, ROOT, Options, stub_block
 from vnuma.ansible.action import VnumaAction, plain, target_of
+from vnuma.engine.access.secrets import masked
 from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.errors import InputError, StoreError
 
@@ -171,6 +172,25 @@ def test_a_full_disk_fails_the_task_with_its_exit_code() -> None:
         "StoreError",
         StoreError.exit_code,
     )
+
+
+def test_a_password_that_cannot_be_templated_fails_no_task() -> None:
+    """It may be that of a connection which is not used."""
+    from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415 - half a second that only this test needs
+    from ansible.template import Templar  # noqa: PLC0415
+
+    def act(task: VnumaAction, options: Options, check: bool) -> Options:
+        return {"said": {"s3cret": masked("s3cret")}}
+
+    variables = as_written(
+        {"ansible_httpapi_password": "{{ nowhere }}", "ansible_password": "{{ 's3' }}cret"}
+    )
+    says = type("Says", (VnumaAction,), {"spec": {}, "act": act})
+    connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir="/unused"))
+    prompts = SimpleNamespace(password=None, become_pass=None)
+    action = says(Task(), connection, prompts, None, Templar(DataLoader(), variables), None)
+
+    assert action.run(task_vars=variables)["said"] == {"s3cret": "***"}
 
 
 def test_a_plays_workers_know_its_machine_by_one_name() -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from vnuma.engine.access import secrets
 from vnuma.engine.access.secrets import (
     PRIVATE_FILE_VARIABLE,
     Private,
     Secret,
+    conceal,
     masked,
     remember,
     remembered_secrets,
@@ -128,3 +130,37 @@ def test_a_text_is_masked_with_the_longest_secret_first() -> None:
         remember({"a": "pass", "b": "passphrase", "c": ""})
 
         assert masked("a passphrase, a pass") == "a ***, a ***"
+
+
+@pytest.mark.parametrize("kind", ["reference", "connection"])
+@pytest.mark.parametrize(
+    "password", ["back\\slash1", "p\u00e4ssw\u00f6rt", "it's-vc", 'a"quote', 'it\'s "both"']
+)
+def test_a_password_is_masked_also_in_a_literal_of_bytes(
+    password: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ansible shows output at -vvv. What else is in the output decides which quotes are escaped."""
+    monkeypatch.setattr(secrets, "_seen", set())
+    monkeypatch.setenv("THE_PASSWORD", password)
+
+    if kind == "reference":
+        resolve(Secret(env="THE_PASSWORD"))
+    else:
+        conceal({"ansible_password": password})
+
+    for others in ("", '"', "'", "'\""):
+        output = f"<{password}>{others}"
+        assert "<***>" in masked(output)
+        assert "<***>" in masked(str((0, output.encode(), b"")))
+
+
+@pytest.mark.parametrize(("value", "said"), [(True, "True, 17"), (["True"], "True, 17"), (17, "True, ***")])
+def test_only_a_text_or_a_number_is_a_password(
+    value: object, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other value of such a variable masks no word."""
+    monkeypatch.setattr(secrets, "_seen", set())
+
+    conceal({"ansible_password": value})
+
+    assert masked("True, 17") == said

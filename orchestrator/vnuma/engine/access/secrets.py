@@ -234,9 +234,15 @@ def conceal(variables: Mapping[str, object]) -> None:
     and in the plays started from now on.
     """
     for name, value in variables.items():
-        if value and is_password(name):
-            # Ansible shows output at -vvv as Python's literal of its bytes.
-            _seen.update((str(value), repr(str(value).encode())[2:-1]))
+        if value and is_password(name) and isinstance(value, str | int | float) and value is not True:
+            _know(str(value))
+
+
+def _know(value: str) -> None:
+    """Mask it from now on, also in Python's literals of bytes, as which Ansible shows output at -vvv."""
+    plain = repr(value.encode(errors="surrogatepass"))[2:-1]
+    beside_quotes = repr(f'{value}"'.encode(errors="surrogatepass"))[2:-2]
+    _seen.update((value, plain, beside_quotes))
 
 
 def is_password(variable: str) -> bool:
@@ -247,7 +253,7 @@ def is_password(variable: str) -> bool:
 def resolve(secret: Secret) -> str:
     """The value of a secret. Raises EnvironmentProblem with the reference's name, never the value."""
     value = _resolved(secret)
-    _seen.add(value)
+    _know(value)
     return value
 
 

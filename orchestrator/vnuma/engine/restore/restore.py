@@ -391,8 +391,8 @@ class Leftover:
         return masked(text)
 
     def note(self, words: str) -> None:
-        """Write a line of the audit log, if that is possible, without the values of secrets."""
-        _journal(self.context).note(PROGRAM, masked(words))
+        """Write a line of the audit log, if that is possible."""
+        _journal(self.context).note(PROGRAM, words)
 
 
 def restore_guest(context: VmContext, choice: Choice, say: Say, done: Restored) -> Restored:

@@ -344,8 +344,8 @@ def _completed(where: Reached, settings: Command, program: Program, what: str) -
 
 
 def _masked(where: Reached, program: Program) -> str:
-    """The whole program without secrets; masked before quoting, which would change them."""
-    return where.masked(program) if isinstance(program, str) else join(map(where.masked, program))
+    """The whole program without secrets; masked also before quoting, which would change them."""
+    return where.masked(program if isinstance(program, str) else join(map(where.masked, program)))
 
 
 def _run(where: Reached, program: Program, limit_s: float, part: str) -> Ran:
