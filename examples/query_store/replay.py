@@ -66,6 +66,7 @@ _PARAMETERS = (
     "{*}BatchSequence/{*}Batch/{*}Statements/{*}StmtSimple/{*}QueryPlan/{*}ParameterList/{*}ColumnReference"
 )
 """The statement's own parameters: operators, and the plans of functions inside it, have lists of theirs."""
+_CURSOR = "{*}BatchSequence/{*}Batch/{*}Statements/{*}StmtCursor"
 _TEMPORARY = re.compile(r"#\w")
 _VARIABLE = re.compile(r"(?<![@\w#$])@[\w#$]+")
 
@@ -96,11 +97,13 @@ def literal(value: str) -> str:
 
 
 def compiled(plan: str | None) -> dict[str, str]:
-    """The values that a plan was compiled with, by parameter. Raises NotReplayable for no plan."""
+    """The values that a plan was compiled with, by parameter. Raises NotReplayable for none or a cursor's."""
     try:
         root = ET.fromstring(plan or "")
     except ET.ParseError:
         raise NotReplayable("its plan is not in the Query Store") from None
+    if root.find(_CURSOR) is not None:
+        raise NotReplayable("it is an API cursor")
     return {
         one.attrib["Column"]: one.attrib["ParameterCompiledValue"]
         for one in root.iterfind(_PARAMETERS)

@@ -118,6 +118,16 @@ def test_a_parameter_of_a_function_inside_a_plan_is_not_the_querys(replay: Modul
     assert replay.compiled(whole) == {"@p": "(1)"}
 
 
+def test_a_query_of_a_cursor_is_left_out_for_that_reason(replay: ModuleType) -> None:
+    """Its plan has the parameters elsewhere, though they have values."""
+    cursor = plan(p="(1)").replace("StmtSimple", "StmtCursor")
+    cursor = cursor.replace("<QueryPlan>", "<CursorPlan><Operation><QueryPlan>")
+    cursor = cursor.replace("</QueryPlan>", "</QueryPlan></Operation></CursorPlan>")
+
+    with pytest.raises(replay.NotReplayable, match="cursor"):
+        replay.batch("(@p int)SELECT @p", cursor, writes=False)
+
+
 @pytest.mark.parametrize(
     ("text", "values"),
     [

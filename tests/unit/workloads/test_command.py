@@ -210,6 +210,11 @@ def test_every_program_named_by_a_list_is_looked_for(
         ("env", []),
         ("timeout -k 5 60s nice numactl -l stream", ["nice", "numactl", "stream"]),
         ("timeout 60", []),
+        ("timeout {how} 60 ls", []),
+        ("taskset {how} 0-1 ls", []),
+        ("chrt {policy} 1 ls", []),
+        ("chrt --batch ls -l", []),
+        ("nice -n 5 -- -x", []),
     ],
 )
 def test_a_program_is_found_behind_those_that_start_it(line: str, behind: list[str]) -> None:

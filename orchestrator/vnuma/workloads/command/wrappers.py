@@ -44,9 +44,18 @@ def programs_of(words: Sequence[str]) -> Iterator[str]:
         return
     if name == "runuser" and not {"-u", "--user"} & {option for option, _ in given}:
         return  # it starts a shell
+    if operands and not _are_operands(name, rest):
+        return
     rest = rest[operands:]
     while name in ("env", "sudo") and rest and "=" in rest[0]:
         if rest.pop(0).startswith("PATH="):
             return
-    if rest and rest[0] not in ("", "-"):
+    if rest and rest[0] and not rest[0].startswith("-"):
         yield from programs_of(rest)
+
+
+def _are_operands(name: str, words: Sequence[str]) -> bool:
+    """Whether the first is certainly an operand: chrt can do without, and a placeholder may be an option."""
+    if name == "chrt":
+        return bool(words) and words[0].isdigit()
+    return len(words) < 3 or not words[0].startswith("{")
