@@ -8,14 +8,13 @@ that recurs, as measuring does, is one span.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from vnuma import __version__
-from vnuma.errors import EnvironmentProblem
+from vnuma.errors import EnvironmentProblem, adding
 from vnuma.store import attempts, leases, runs
 from vnuma.store.rows import Attempt, Run
 from vnuma.store.tables import utc_now
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from vnuma.store.open import Store
 
-_PACKAGES = "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
 _BATCH = 512
 
 
@@ -70,7 +68,7 @@ def _exporter() -> SpanExporter:
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
         raise EnvironmentProblem(
             "Traces need OpenTelemetry, which this Python environment does not have.",
-            fix=f"{sys.executable} -m pip install {_PACKAGES} (pipx: pipx inject vnuma {_PACKAGES})",
+            fix=adding("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
         )
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - an extra
         OTLPSpanExporter,
