@@ -67,6 +67,7 @@ class Left:
             "vm_key": self.before.key,
             "name": "sql16",
             "run": "quick.1",
+            "created": None,
             "rules": RULES,
             "choice": "refuse",
             "choose": "",
