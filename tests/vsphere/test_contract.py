@@ -387,7 +387,7 @@ def test_one_server_is_asked_at_a_time() -> None:
 
 def test_without_pytest_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is asked then; the fix is pip's command."""
-    monkeypatch.setattr("vnuma.cli.contract.find_spec", lambda _: None)
+    monkeypatch.setattr("vnuma.errors.find_spec", lambda _: None)
 
     ran = vnuma_here("contract")
 
