@@ -17,7 +17,7 @@ from vnuma.engine.design_check.check import CheckRequest, compare, run_check
 from vnuma.engine.design_check.history import earlier
 from vnuma.estate import snapshot
 from vnuma.estate.waivers import Waiver
-from vnuma.report.check.as_json import as_json
+from vnuma.report.check.as_data import as_json
 
 SMALL = Path(__file__).parent / "data" / "inventory-1.json"
 

@@ -18,8 +18,7 @@ from vnuma.checks.against_design import compare_with_design
 from vnuma.checks.result import CheckResult
 from vnuma.checks.rule import Severity
 from vnuma.report.check import as_markdown, as_text
-from vnuma.report.check.as_csv import as_csv
-from vnuma.report.check.as_json import as_json
+from vnuma.report.check.as_data import as_csv, as_json
 from vnuma.report.check.as_page import as_page
 from vnuma.report.check.as_sarif import as_sarif
 from vnuma.words.plain_text import escaped

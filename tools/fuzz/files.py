@@ -28,7 +28,7 @@ from vnuma.estate import snapshot, waivers
 from vnuma.estate.design import read_design
 from vnuma.estate.rvtools import read_rvtools
 from vnuma.logs.kinds import read_any
-from vnuma.report.check.as_json import as_json
+from vnuma.report.check.as_data import as_json
 from vnuma.report.check.as_text import lines
 from vnuma.report.published.published import read_publication
 from vnuma.sqlserver.client.statistics_time import parse_messages

@@ -34,7 +34,7 @@ from vnuma.estate.design import read_design, with_contradictions
 from vnuma.estate.rvtools import read_rvtools
 from vnuma.estate.snapshot import load
 from vnuma.estate.waivers import load as load_waivers
-from vnuma.report.check import as_csv, as_history, as_json, as_markdown, as_sarif, as_text
+from vnuma.report.check import as_data, as_history, as_markdown, as_sarif, as_text
 from vnuma.report.check.as_fixes import as_fixes
 from vnuma.report.check.as_text import WIDTH, heads, lines
 from vnuma.report.check.words import NAMED, author_words, difference_words, headline, undecided_words
@@ -81,8 +81,8 @@ def _text(result: CheckResult, format_: CheckFormat) -> str:
         return as_page(result)
     writers = {
         "table": lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
-        "json": lambda: as_json.as_json(result),
-        "csv": lambda: as_csv.as_csv(result),
+        "json": lambda: as_data.as_json(result),
+        "csv": lambda: as_data.as_csv(result),
         "sarif": lambda: as_sarif.as_sarif(result),
         "markdown": lambda: as_markdown.as_markdown(result),
     }

@@ -200,7 +200,6 @@ def test_every_program_named_by_a_list_is_looked_for(
         ("numactl --hardware", []),
         ("taskset -c 0-3 stream", ["stream"]),
         ("taskset -p 1", []),
-        ("chrt --fifo 10 stream", ["stream"]),
         ("nice -n 5 stream", ["stream"]),
         ("env A=1 B=2 stream C=3", ["stream"]),
         ("env -u A stream", ["stream"]),
@@ -212,8 +211,6 @@ def test_every_program_named_by_a_list_is_looked_for(
         ("timeout 60", []),
         ("timeout {how} 60 ls", []),
         ("taskset {how} 0-1 ls", []),
-        ("chrt {policy} 1 ls", []),
-        ("chrt --batch ls -l", []),
         ("nice -n 5 -- -x", []),
     ],
 )

@@ -6,7 +6,7 @@ import difflib
 import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,11 +58,10 @@ class Inventory:
     def anew(self) -> Inventory:
         """As its files are now: a run may take days. As it was read, if they cannot be read any more."""
         now = Inventory(self.path)
-        try:
+        with suppress(VnumaError):
             _ = now.hosts
-        except VnumaError:
-            return self
-        return now
+            return now
+        return self
 
     def targets(self, names: Iterable[str] | None = None) -> dict[str, Target]:
         """The targets by name; without `names`, all that have vnuma_vcenter.

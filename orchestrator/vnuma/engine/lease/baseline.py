@@ -37,8 +37,6 @@ _RECORDED = "baseline"
 DEADLINES = "deadlines"
 """The audit log's action for the study's deadlines, which a restore from the log alone keeps."""
 
-_EXECUTION = "execution_s"
-
 NOT_KNOWN = "not known until the VM is on"
 """In a planned diff: a SQL Server value that cannot be read, since the VM is off."""
 
@@ -240,13 +238,13 @@ def lease_with_baseline(
 
 def deadlines(study: Study) -> str:
     """The study's deadlines for the audit log, with that of one execution of its workload."""
-    return json.dumps(study.power.model_dump(mode="json") | {_EXECUTION: study.workload.timeout_s})
+    return json.dumps(study.power.model_dump(mode="json") | {"execution_s": study.workload.timeout_s})
 
 
 def noted_deadlines(text: str) -> tuple[PowerRules, float]:
     """As `deadlines` wrote them; an earlier version noted no execution's, which is 0 then."""
     noted = json.loads(text)
-    execution_s = float(noted.pop(_EXECUTION, 0))
+    execution_s = float(noted.pop("execution_s", 0))
     return PowerRules.model_validate(noted), execution_s
 
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from getopt import GetoptError, getopt
 
 _WRAPPERS = {
-    "chrt": ("abdfiomrRvT:P:D:", "batch deadline fifo idle other rr reset-on-fork all-tasks verbose", 1),
     "env": ("u:v", "unset= debug", 0),
-    "ionice": ("c:n:t", "class= classdata= ignore", 0),
     "nice": ("n:", "adjustment=", 0),
     "nohup": ("", "", 0),
     "numactl": (
@@ -19,7 +17,6 @@ _WRAPPERS = {
     ),
     "runuser": ("u:g:G:", "user= group= supp-group=", 0),
     "setsid": ("cfw", "ctty fork wait", 0),
-    "stdbuf": ("i:o:e:", "input= output= error=", 0),
     "sudo": ("nEHu:g:", "non-interactive preserve-env set-home user= group=", 0),
     "taskset": ("ac", "all-tasks cpu-list", 1),
     "timeout": ("k:s:fv", "kill-after= signal= foreground preserve-status verbose", 1),
@@ -44,18 +41,11 @@ def programs_of(words: Sequence[str]) -> Iterator[str]:
         return
     if name == "runuser" and not {"-u", "--user"} & {option for option, _ in given}:
         return  # it starts a shell
-    if operands and not _are_operands(name, rest):
-        return
+    if operands and len(rest) > 2 and rest[0].startswith("{"):
+        return  # a variable: perhaps another option
     rest = rest[operands:]
     while name in ("env", "sudo") and rest and "=" in rest[0]:
         if rest.pop(0).startswith("PATH="):
             return
     if rest and rest[0] and not rest[0].startswith("-"):
         yield from programs_of(rest)
-
-
-def _are_operands(name: str, words: Sequence[str]) -> bool:
-    """Whether the first is certainly an operand: chrt can do without, and a placeholder may be an option."""
-    if name == "chrt":
-        return bool(words) and words[0].isdigit()
-    return len(words) < 3 or not words[0].startswith("{")
