@@ -50,6 +50,17 @@ var metaFunctions = map[string]function{
 		}
 		return nil
 	}),
+	"schema_name": {most: 1, args: typeInt, result: always(typeSysname), nulls: true, eval: func(r *run, args []any) any {
+		if len(args) == 0 {
+			return "dbo"
+		}
+		for _, found := range r.s.db.schemas {
+			if int64(found.id) == args[0] {
+				return found.name
+			}
+		}
+		return nil
+	}},
 	"col_length":         meta(2, 2, typeSmallInt, func(r *run, a []string) any { return r.columnLength(a[0], a[1]) }),
 	"connectionproperty": meta(1, 1, textType(4000), func(r *run, a []string) any { return r.s.connectionProperty(a[0]) }),
 	"has_dbaccess": meta(1, 1, typeInt, func(r *run, a []string) any {

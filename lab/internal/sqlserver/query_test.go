@@ -36,7 +36,7 @@ func TestQueries(t *testing.T) {
 		"DECLARE @n int = 4; SET @n += 1; SELECT @n * 2":                                                                              "10",
 		"DECLARE @i int = 0; WHILE @i < 5 BEGIN SET @i += 1; END SELECT @i":                                                           "5",
 		"SELECT CHECKSUM(1, 2), CHECKSUM(-1)":                                                                                         "18,-1",
-		"SELECT DB_NAME(), COL_LENGTH('dbo.a', 't'), SCHEMA_ID('dbo')":                                                                "study,20,1",
+		"SELECT DB_NAME(), COL_LENGTH('dbo.a', 't'), SCHEMA_ID('dbo'), SCHEMA_NAME(), SCHEMA_NAME(4)":                                 "study,20,1,dbo,sys",
 	} {
 		r := s.ask(text)
 		if len(r.errors) > 0 || r.text() != want {
