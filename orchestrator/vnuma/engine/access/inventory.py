@@ -15,7 +15,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.host_variables import HostVariables, unreadable
 from vnuma.engine.access.secrets import vault_secrets
 from vnuma.engine.access.target import Target, is_shaped, refuse_unknown, target_from
-from vnuma.errors import InputError, VnumaError
+from vnuma.errors import InputError
 from vnuma.workloads.caller_host import START
 from vnuma.workloads.client import HERE, Client
 
@@ -58,7 +58,7 @@ class Inventory:
     def anew(self) -> Inventory:
         """As its files are now: a run may take days. As it was read, if they cannot be read any more."""
         now = Inventory(self.path)
-        with suppress(VnumaError):
+        with suppress(Exception):  # not even a bug of a plugin may prevent a restore
             _ = now.hosts
             return now
         return self
